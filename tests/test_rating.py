@@ -21,11 +21,11 @@ from hypothesis import strategies as st
 
 from services import service
 from slipstream._bench.driving.driver import Sent
-from slipstream._bench.rating.doors import KafkaDoor, TcpDoor
+from slipstream._bench.rating.doors import Entry, KafkaDoor, TcpDoor
 from slipstream._bench.rating.full import Minute, at_share, by_minute, plot_resources, read_samples
 from slipstream._bench.rating.outside import FromOutside, judge
 from slipstream._bench.rating.processes import ProcessorMeter, family_of, listener, processor_seconds
-from slipstream._bench.rating.programs import Command
+from slipstream._bench.rating.programs import Command, Feed, Start, Toll
 from slipstream._bench.rating.report import write_rating
 from slipstream._bench.rating.search import Rating, Search, rate
 from slipstream._bench.rating.trial import ResponseSummary, Trial, Window, overlap_shares, text_responses
@@ -352,6 +352,17 @@ def test_an_engine_that_does_not_start_is_told(small_run: Run, tmp_path: Path, c
     program = Command(command.replace("{python}", sys.executable), "0")
     with pytest.raises(SlipstreamError, match=said):
         FromOutside(program, TcpDoor(), "text").drive(small_run, 1, Window(0, 4), tmp_path / "trial")
+
+
+def test_what_an_earlier_start_said_is_not_believed(small_run: Run, tmp_path: Path) -> None:
+    """A job that was killed left "running" behind; an engine left "ready" in its log."""
+    feed = Feed(Entry("tcp:127.0.0.1:1"), "text", small_run, Window(0, 4), tmp_path, tmp_path / "log")
+    (tmp_path / "status.json").write_text('{"state": "running", "since": 100.0}')
+    (tmp_path / "log").write_text("ready\n")
+    assert Toll().is_ready(feed, Start(99.0, 0))
+    assert not Toll().is_ready(feed, Start(101.0, 0))
+    assert Command("mine", "0").is_ready(feed, Start(99.0, 0))
+    assert not Command("mine", "0").is_ready(feed, Start(99.0, 6))
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from pathlib import Path
 from slipstream._bench.driving.driver import MAX_LAG, Sent, read_sent
 from slipstream._bench.rating.doors import Door, Entry
 from slipstream._bench.rating.processes import ProcessorMeter, memory_of
-from slipstream._bench.rating.programs import Feed, Program, check_exit, last_line
+from slipstream._bench.rating.programs import Feed, Program, Start, check_exit, last_line
 from slipstream._bench.rating.trial import ResponseSummary, Trial, Window, describe_late
 from slipstream._errors import CheckFailed, Unavailable
 from slipstream._feeds.run import Run
@@ -140,7 +140,7 @@ class Attendance:
 
     def _wait_until_ready(self, engine: _Engine) -> None:
         began = time.monotonic()
-        while not self.program.is_ready(self.feed):
+        while not self.program.is_ready(self.feed, engine.start):
             engine.check()
             if time.monotonic() - began > _READY_S:
                 raise Unavailable(
@@ -233,6 +233,7 @@ class _Engine:
         self._program, self._feed = program, feed
         self._stack = ExitStack()
         self._child: Child
+        self.start: Start
 
     def __enter__(self) -> _Engine:
         self.restart()
@@ -244,9 +245,10 @@ class _Engine:
     def restart(self) -> None:
         """Start it, or start it again."""
         self._stack.close()
-        command = self._program.command(self._feed)
+        command, log = self._program.command(self._feed), self._feed.log
+        self.start = Start(time.time(), log.stat().st_size if log.exists() else 0)
         try:
-            self._child = self._stack.enter_context(child_processes.logging(command, self._feed.log))
+            self._child = self._stack.enter_context(child_processes.logging(command, log))
         except OSError as error:
             raise Unavailable(f"{command[0]}: {error.strerror}.", hint="Check the command of the engine.") from error
 

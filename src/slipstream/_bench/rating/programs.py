@@ -23,7 +23,7 @@ from slipstream._tools.strict_json import parse_json
 #: where other engines write their answers unless they send them to a topic
 OUTPUT = "output.csv"
 #: how the line begins by which other engines say that they wait for input
-READY = "ready"
+READY = b"ready"
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,14 @@ class Feed:
     log: Path  # what the engine prints
 
 
+@dataclass(frozen=True)
+class Start:
+    """When an engine was started: what is older is an earlier start's."""
+
+    at: float  # seconds since 1970
+    logged: int  # bytes in its log before
+
+
 class Program(Protocol):
     """An engine that runs in processes of its own."""
 
@@ -49,8 +57,8 @@ class Program(Protocol):
     def command(self, feed: Feed) -> list[str]:
         """Return the command that starts it, or continues it after it has died."""
 
-    def is_ready(self, feed: Feed) -> bool:
-        """Return whether it waits for input."""
+    def is_ready(self, feed: Feed, start: Start) -> bool:
+        """Return whether it waits for input, since it was started."""
 
     def newest(self, feed: Feed) -> int | None:
         """Return the newest second that it has answered, if it says."""
@@ -82,13 +90,13 @@ class Toll:
         made += ["--history", str(feed.run.path), "--multiply", str(feed.run.copies)]
         return made if self.cold else made + forwarded(feed.window, feed.out)
 
-    def is_ready(self, feed: Feed) -> bool:
+    def is_ready(self, feed: Feed, start: Start) -> bool:
         """Return whether its status says so."""
         try:
-            state = parse_json((feed.out / status.FILE).read_bytes())["state"]
+            said = parse_json((feed.out / status.FILE).read_bytes())
+            return said["state"] in (status.READY, status.RUNNING) and said["since"] >= start.at
         except (FileNotFoundError, KeyError, ValueError):
             return False
-        return state in (status.READY, status.RUNNING)
 
     def newest(self, feed: Feed) -> int | None:
         """Return the newest second in its journal."""
@@ -150,10 +158,10 @@ class Command:
                 f"--engine-command: {error} is not known.", hint=f"Use {', '.join(f'{{{name}}}' for name in values)}."
             ) from error
 
-    def is_ready(self, feed: Feed) -> bool:
+    def is_ready(self, feed: Feed, start: Start) -> bool:
         """Return whether it has printed a line that begins with "ready"."""
-        lines = feed.log.read_text(errors="replace").lower().splitlines() if feed.log.exists() else []
-        return any(line.startswith(READY) for line in lines)
+        said = feed.log.read_bytes()[start.logged :].lower()
+        return any(line.startswith(READY) for line in said.splitlines())
 
     def newest(self, feed: Feed) -> int | None:  # noqa: ARG002
         """Return None: it does not say."""
