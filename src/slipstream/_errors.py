@@ -7,6 +7,7 @@ to tell errors apart reads ``code`` and ``place``, never the message.
 
 from __future__ import annotations
 
+import errno
 import json
 import sys
 from collections.abc import Iterator, Sequence
@@ -30,26 +31,83 @@ MALFORMED = (
 
 #: every code, and what it means; codes are stable, sentences are not
 CODES = {
-    "bad-argument": "An argument or option cannot be used as given.",
+    "ambiguous-name": "A name fits more than one thing: a column of both sides of a join, a run in two folders.",
+    "arithmetic-error": "An expression overflows or divides by zero for a tuple.",
+    "bad-argument": "An argument or option cannot be used as given, for a reason that has no code of its own.",
     "bad-config": "A key or value of slipstream.toml cannot be used.",
-    "bad-expression": "An SQL expression cannot be parsed, or Spark refuses it.",
-    "bad-input": "The contents of a file or stream cannot be used.",
+    "bad-coordinates": "Coordinates are in degrees where metres are needed, or off the globe, the road or the plane.",
+    "bad-expression": "An SQL expression or statement cannot be parsed, or Spark refuses it.",
+    "bad-input": "The contents of a file or stream cannot be used, for a reason that has no code of its own.",
+    "bad-name": "A name has characters that are not allowed, or is reserved.",
+    "bad-network": "Boxes, arcs or their options do not fit together: a loop, no output, a clock with a timeout.",
+    "bad-request": "A request to the console is not one that its API describes.",
+    "bad-type": "A column or value has a type that cannot be used there, or no known type.",
     "bad-usage": "The command line cannot be parsed: an unknown option, a missing argument, a value of the wrong type.",
+    "broker-unreachable": "No Kafka broker answers, or one stopped.",
+    "changed-by-others": "Something other than the job has changed its tables or the files it reads.",
     "check-failed": "The work was done, and a check of its result failed.",
-    "damaged-checkpoint": "Files of a job's checkpoint are incomplete or were changed.",
+    "conflict": "The console cannot do that in its present state: something is running, or nothing is.",
+    "conflicting-options": "Options exclude or require each other.",
+    "damaged-checkpoint": "A job's checkpoint or stored state is incomplete or was changed.",
+    "damaged-file": "A run, a history or a data set is incomplete or was changed.",
+    "damaged-output": "A job's tables, journal or snapshot are incomplete or were changed.",
+    "different-job": "The folder has another job, or one that was started with other inputs or options.",
     "disk-full": "No space is left on a disk.",
     "disk-read-only": "A disk cannot be written to.",
+    "duplicate-name": "A name is used twice, or is taken.",
+    "empty-input": "The input has nothing to work on: no tuples, no vehicles, no seconds in the range.",
+    "engine-failed": "An engine that was started for a benchmark or a fault campaign ended with an error.",
     "error": "Anything that has no code of its own.",
-    "exists": "The output exists already; --overwrite replaces it.",
+    "exists": "The output exists already.",
+    "invalid-trajectory": "Points or units of a moving point contradict each other.",
+    "io-error": "A file or folder cannot be read or written, for a reason that has no code of its own.",
+    "job-running": "A job is already running in the folder.",
     "jvm-lost": "Spark's JVM has ended or does not answer.",
+    "malformed-value": "A value is not written as its option, field or argument requires.",
+    "missing-software": "A program or package is not installed: Java, protoc, GeoPandas.",
+    "missing-value": "A required input, option or field is not given.",
     "no-such-file": "A file or folder does not exist.",
+    "no-such-topic": "A Kafka topic does not exist.",
+    "not-allowed": "A function, a setting or a place that may not be used here.",
+    "not-deterministic": "An expression, a source or a box gives different results when it runs again.",
+    "not-kept": "The past that was asked for is not committed yet, or no longer kept.",
+    "not-ready": "There is no result yet, or it changes faster than it can be read: try again.",
+    "not-signed-in": "The console requires its token.",
     "out-of-memory": "Spark's JVM has run out of memory.",
-    "permission-denied": "A file or folder may not be read or written.",
+    "out-of-range": "A number, a time or an order is outside its range.",
+    "overload": "The network needs more than the machine has at the given rates.",
+    "permission-denied": "A file, a folder or a topic may not be read or written.",
+    "port-unavailable": "A port cannot be listened on.",
+    "run-void": "A benchmark run does not count: the driver was late, or its client left.",
+    "server-unreachable": "A PostgreSQL server or a schema registry does not answer as it should.",
+    "spark-not-started": "Spark did not start.",
     "task-failed": "A Spark task failed for a reason that has no code of its own.",
+    "too-large": "A limit is exceeded: ids, expressways, words of an expression, units on a page.",
     "too-many-rejects": "More of the input was rejected than --max-rejects allows.",
-    "unavailable": "The machine lacks something: Java, memory, a server, a port.",
-    "unknown-column": "A box, an output or a query names a column that does not exist.",
-    "unknown-name": "A name of a box, a function, a source or a table that does not exist.",
+    "topic-changed": "A Kafka topic was deleted or recreated, or messages that were not read yet were deleted.",
+    "unavailable": "The machine lacks something, for a reason that has no code of its own.",
+    "unknown-column": "A box, an output, a query or an option names a column that does not exist.",
+    "unknown-field": "A network file has a field that is not known there.",
+    "unknown-name": "A box, an output, a source, a function, a cuboid or a key of that name does not exist.",
+    "unknown-value": "A value is not one of those that the option or field takes.",
+    "unreadable-file": "A file cannot be read in its format.",
+    "unreadable-line": "A line, a row or an element of a file cannot be read, or contradicts the others.",
+    "user-code": "A function, a rule set, an operator or a source of yours failed or returned something unusable.",
+    "wrong-file-type": "A file or folder is not of the expected kind: no run, no job's folder, an unknown extension.",
+    "wrong-version": "A file or a job's state was written by another version.",
+}
+
+#: codes of errors of the operating system; the others are io-error
+_OS_CODES = {
+    errno.ENOENT: "no-such-file",
+    errno.EACCES: "permission-denied",
+    errno.EPERM: "permission-denied",
+    errno.EEXIST: "exists",
+    errno.ENOTDIR: "wrong-file-type",
+    errno.EISDIR: "wrong-file-type",
+    errno.ENOSPC: "disk-full",
+    errno.EDQUOT: "disk-full",
+    errno.EROFS: "disk-read-only",
 }
 
 #: how the line begins with which an error crosses from a Python worker of Spark to the driver
@@ -149,11 +207,21 @@ class SlipstreamError(Exception):
         data = {"place": self.place.to_json(), "found": _plain(self.found), "expected": _plain(self.expected)}
         return body | {name: value for name, value in data.items() if value not in (None, {})}
 
-    def within(self, words: str, kind: type[SlipstreamError] | None = None) -> SlipstreamError:
-        """The same error in a sentence that begins with ``words``; of another ``kind`` if that is given."""
-        made = (kind or type(self))(self.message, hint=self.hint, found=self.found, expected=self.expected)
+    def within(
+        self, where: str | Place = "", kind: type[SlipstreamError] | None = None, hint: str = ""
+    ) -> SlipstreamError:
+        """Return the same error in a sentence that begins with ``where``, with another ``kind`` or ``hint`` if given.
+
+        >>> cause = BadInput("no column 'sped'.", code="unknown-column", found="sped")
+        >>> error = cause.within("boxes.over", BadArgument)
+        >>> error.message, error.code, error.found
+        ("boxes.over: no column 'sped'.", 'unknown-column', 'sped')
+        """
+        outer = Place(words=where) if isinstance(where, str) else replace(where, words=str(where))
+        made = (kind or type(self))(self.message, hint=hint or self.hint, found=self.found, expected=self.expected)
         made.code = self.code if self.code != self.usual_code else made.code
-        made.place = replace(self.place, words=words)
+        made.place = replace(self.place, words="").inside(outer)
+        made.args = (made.message,)
         return made
 
     @property
@@ -211,6 +279,15 @@ def locate(words: str = "", *, file: str = "", box: str = "", field: str = "") -
         error.place = error.place.inside(outer)
         error.args = (error.message,)
         raise
+
+
+def classify(error: OSError) -> str:
+    """Return the code for an error of the operating system.
+
+    >>> classify(OSError(errno.ENOSPC, "No space left on device"))
+    'disk-full'
+    """
+    return _OS_CODES.get(error.errno or 0, "io-error")
 
 
 def carried_in(text: str) -> SlipstreamError | None:

@@ -112,7 +112,11 @@ class CapturingOutput(Destination):
         found = list(rows.to_pylist())
         self.attempts.append(batch)
         if batch in self.batches and self.batches[batch] != found:
-            raise CheckFailed(f"batch {batch} was sent again with other rows.", hint="Something is not deterministic.")
+            raise CheckFailed(
+                f"batch {batch} was sent again with other rows.",
+                hint="Something is not deterministic.",
+                code="not-deterministic",
+            )
         self.batches[batch] = found
 
     @property
@@ -165,7 +169,13 @@ class MemoryHost:
         """
         by_source = tuples if isinstance(tuples, Mapping) else {self._only(): tuples}
         if unknown := [name for name in by_source if name not in self._sources]:
-            raise BadArgument(f"no source {unknown[0]!r}.", hint=f"The job reads: {', '.join(self._sources)}.")
+            raise BadArgument(
+                f"no source {unknown[0]!r}.",
+                hint=f"The job reads: {', '.join(self._sources)}.",
+                code="unknown-name",
+                found=unknown[0],
+                expected=[*self._sources],
+            )
         rows = [self._row(name, given) for name, given in by_source.items() if len(given)]
         return self._batch(rows, crash=crash)
 
@@ -186,12 +196,18 @@ class MemoryHost:
     def run(self) -> Found:
         """Process everything to the end of the job's own sources; returns all that has left the job."""
         if missing := [name for name in self._sources if name not in self._given]:
-            raise BadArgument(f"source {missing[0]} has no tuples here.", hint="Use send, or read a MemorySource.")
+            raise BadArgument(
+                f"source {missing[0]} has no tuples here.",
+                hint="Use send, or read a MemorySource.",
+                code="missing-value",
+            )
         while len(self._ended) < len(self._sources):
             before = dict(self._positions), len(self._ended)
             self.step()
             if before == (self._positions, len(self._ended)):
-                raise BadArgument("a source has no more tuples and no end.", hint="Use step for a live source.")
+                raise BadArgument(
+                    "a source has no more tuples and no end.", hint="Use step for a live source.", code="user-code"
+                )
         return self.outputs
 
     def end(self) -> Found:
@@ -237,7 +253,11 @@ class MemoryHost:
 
     def _only(self) -> str:
         if len(self._sources) != 1:
-            raise BadArgument("which source?", hint=f"Send a mapping; the job reads: {', '.join(self._sources)}.")
+            raise BadArgument(
+                "which source?",
+                hint=f"Send a mapping; the job reads: {', '.join(self._sources)}.",
+                code="missing-value",
+            )
         return self._sources[0]
 
     def _delivered(self, passed: list[pd.DataFrame]) -> dict[str, pa.Table]:
@@ -262,14 +282,18 @@ def _superbox(job: Job) -> Superbox:
     for arc, schema in checked.schemas.items():
         if unknown := [column for column, type_ in schema.items() if type_ == UNKNOWN]:
             raise BadArgument(
-                f"{arc}: only Spark knows the type of {unknown[0]!r}.", hint="Cast it, or test the job in a session."
+                f"{arc}: only Spark knows the type of {unknown[0]!r}.",
+                hint="Cast it, or test the job in a session.",
+                code="bad-type",
             )
     stored = {name: _arrays(table.rows(), table.schema) for name, table in tables(job._outputs.values()).items()}
     made = Superbox(plan(checked), stored)
     if made.translations.prefixes or made.stages.count > 1:
         where = str(made.translations.prefixes[0][-1]) if made.translations.prefixes else "the job"
         raise BadArgument(
-            f"after {where}: an expression that only Spark can compute.", hint="Test the job in a session."
+            f"after {where}: an expression that only Spark can compute.",
+            hint="Test the job in a session.",
+            code="bad-type",
         )
     return made
 
@@ -310,18 +334,23 @@ def check_source(source: Source, *, most_batches: int = 1000) -> list[dict[str, 
     for _ in range(most_batches):
         end = source.latest(position)
         if end < position:
-            raise CheckFailed(f"{label}.latest({position}) returned {end}.", hint="A position never decreases.")
+            raise CheckFailed(
+                f"{label}.latest({position}) returned {end}.", hint="A position never decreases.", code="user-code"
+            )
         rows = source.table(schema, position, end).to_pylist() if end > position else []
         if end > position and source.table(schema, position, end).to_pylist() != rows:
             raise CheckFailed(
                 f"{label}.read({position}, {end}) returned other tuples when it was called again.",
                 hint="After a crash a job reads the same span again.",
+                code="not-deterministic",
             )
         found += rows
         if source.has_ended(end) or end == position:
             return found
         position = end
-    raise CheckFailed(f"{label} has not ended after {most_batches} batches.", hint="Give more, or an end.")
+    raise CheckFailed(
+        f"{label} has not ended after {most_batches} batches.", hint="Give more, or an end.", code="user-code"
+    )
 
 
 # --- failures
@@ -337,7 +366,13 @@ def failpoint(name: str, error: str = "ENOSPC") -> Iterator[None]:
     ...     pass
     """
     if name not in FAILPOINTS:
-        raise BadArgument(f"no failpoint {name!r}.", hint=f"There are: {', '.join(FAILPOINTS)}.")
+        raise BadArgument(
+            f"no failpoint {name!r}.",
+            hint=f"There are: {', '.join(FAILPOINTS)}.",
+            code="unknown-name",
+            found=name,
+            expected=[*FAILPOINTS],
+        )
     before = os.environ.get(VARIABLE)
     with tempfile.TemporaryDirectory() as folder:
         os.environ[VARIABLE] = f"{name}:{folder}/reached:{error}"

@@ -89,7 +89,9 @@ class Job:
         ['filter_1']
         """
         if not self._outputs:
-            raise BadArgument("the job writes nothing.", hint='Add a stream: .write(stream, name="slow").')
+            raise BadArgument(
+                "the job writes nothing.", hint='Add a stream: .write(stream, name="slow").', code="missing-value"
+            )
         name = "".join(c if c.isalnum() else "_" for c in Path(self.folder).name)
         network = assemble(name if name.isidentifier() else "job", self._outputs, self._to)[0]
         check(network, None)
@@ -117,13 +119,16 @@ class Job:
                 raise BadArgument(
                     "write: tolling has several outputs, which have names.",
                     hint='Write one of them: .write(tolled.alerts, name="alerts", to="console").',
+                    code="missing-value",
                 )
             job = self
             for output, one in stream.streams():
                 job = job.write(one, output)
             return job
         if not name:
-            raise BadArgument("write: the output has no name.", hint='Give one: .write(stream, name="slow").')
+            raise BadArgument(
+                "write: the output has no name.", hint='Give one: .write(stream, name="slow").', code="missing-value"
+            )
         self._check_name(name)
         wheres = [to] if isinstance(to, str | Destination) else list(to)
         for where in wheres:
@@ -140,13 +145,19 @@ class Job:
 
     def _check_name(self, name: str) -> None:
         if not name.isidentifier():
-            raise BadArgument(f"write: {name!r} cannot be the name of an output.", hint="Use letters, digits and _.")
+            raise BadArgument(
+                f"write: {name!r} cannot be the name of an output.", hint="Use letters, digits and _.", code="bad-name"
+            )
         if name == REJECTS:
             raise BadArgument(
-                f"write: {name!r} is the output of lines that are not tuples.", hint="Choose another name."
+                f"write: {name!r} is the output of lines that are not tuples.",
+                hint="Choose another name.",
+                code="bad-name",
             )
         if name in self._outputs:
-            raise BadArgument(f"write: the job has an output {name!r} already.", hint="Choose another name.")
+            raise BadArgument(
+                f"write: the job has an output {name!r} already.", hint="Choose another name.", code="duplicate-name"
+            )
 
     def archive(
         self,
@@ -225,7 +236,9 @@ class Job:
         before = (folder / FILE).read_text(encoding="utf-8")
         if before != files.dumps(network):
             raise BadArgument(
-                f"{folder}: holds another job.", hint="Start the same streams and outputs there, or use another folder."
+                f"{folder}: holds another job.",
+                hint="Start the same streams and outputs there, or use another folder.",
+                code="different-job",
             )
         made = Execution.of(folder, network)
         check_journal(folder)
@@ -234,7 +247,9 @@ class Job:
         for name, feed in found.items():
             if begun.get(name) != feed.where:
                 raise BadArgument(
-                    f"{folder}: began with {begun.get(name)}, not {feed.where}.", hint="Use another folder."
+                    f"{folder}: began with {begun.get(name)}, not {feed.where}.",
+                    hint="Use another folder.",
+                    code="different-job",
                 )
         made.feeds = found
         return made
@@ -272,7 +287,11 @@ def _trips(
         seconds = types.seconds(gap or REPORT_EVERY, "gap")
         return points, Archive("id", "time", "x", "y", seconds, late, "road", "direction", "lane")
     if pair is None:
-        raise BadInput("archive: which columns are the place?", hint=f"Give x= and y=, of: {', '.join(columns)}.")
+        raise BadInput(
+            "archive: which columns are the place?",
+            hint=f"Give x= and y=, of: {', '.join(columns)}.",
+            code="missing-value",
+        )
     return stream, Archive(id or "id", time, *pair, types.seconds(gap or _GAP, "gap"), late)
 
 

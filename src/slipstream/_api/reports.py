@@ -50,6 +50,9 @@ def toll_columns(schema: Schema) -> dict[str, str]:
         raise BadInput(
             f"toll: no column {PLAIN.get(field, field)!r}.",
             hint=f"Tolling needs {', '.join(PLAIN.get(f, f) for f in NEEDED)}; the stream has {', '.join(schema)}.",
+            code="unknown-column",
+            found=[*schema],
+            expected=[PLAIN.get(f, f) for f in NEEDED],
         )
     return found
 

@@ -159,7 +159,9 @@ def table(
 
 def _of_static(frame: DataFrame, name: str) -> Table:
     if frame.isStreaming:
-        raise BadArgument("table: this DataFrame is a stream.", hint="Use from_dataframe, and join within a time.")
+        raise BadArgument(
+            "table: this DataFrame is a stream.", hint="Use from_dataframe, and join within a time.", code="bad-type"
+        )
     typed, schema = _typed(frame, {})
     return Table(Stored(name, schema, lambda: typed))
 
@@ -174,7 +176,9 @@ def _stream(origin: Origin) -> Stream:
 def _of_source(source: Source, name: str) -> Stream:
     label = type(source).__name__
     if not getattr(source, "schema", None):
-        raise BadArgument(f"source {label}: no schema.", hint='Declare one: schema = {"id": "bigint"}.')
+        raise BadArgument(
+            f"source {label}: no schema.", hint='Declare one: schema = {"id": "bigint"}.', code="missing-value"
+        )
     schema = types.schema_of(source.schema)
     ship(type(source))
     feed = UserFeed(f"python:{label}", "arrow", own=source, types=schema)
@@ -185,7 +189,13 @@ def _of_run(place: str, columns: Mapping[str, str], name: str) -> Stream:
     names = {field: PLAIN.get(field, field) for field in FIELDS}
     for column, field in columns.items():
         if field not in names:
-            raise BadArgument(f"{place}: a run has no field {field!r}.", hint=f"It has: {', '.join(FIELDS)}.")
+            raise BadArgument(
+                f"{place}: a run has no field {field!r}.",
+                hint=f"It has: {', '.join(FIELDS)}.",
+                code="unknown-column",
+                found=field,
+                expected=[*FIELDS],
+            )
         names[field] = column
     source = RunSource(place, {column: field for field, column in names.items()})
     schema = types.schema_of(source.schema)
@@ -239,7 +249,13 @@ def _recorded(frame: Any, name: str, schema: Schema, folder: Path, settings: Map
 def _renamed(have: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]:
     """The column of a frame behind each column of the stream."""
     if missing := [old for old in columns.values() if old not in have]:
-        raise BadArgument(f"columns: no column {missing[0]!r}.", hint=f"The frame has: {', '.join(have)}.")
+        raise BadArgument(
+            f"columns: no column {missing[0]!r}.",
+            hint=f"The frame has: {', '.join(have)}.",
+            code="unknown-column",
+            found=missing[0],
+            expected=[*have],
+        )
     back = {old: new for new, old in columns.items()}
     return {back.get(old, old): old for old in have}
 
@@ -272,6 +288,7 @@ def _columns(
             raise BadArgument(
                 f"{where}: of which type is the column {unknown[0]!r}?",
                 hint='Give a schema: schema={"id": "string", "time": "bigint"}.',
+                code="bad-type",
             )
         return types.schema_of(REPORT), dict(columns)
     return _inferred(where, format, columns)
@@ -293,7 +310,13 @@ def _inferred(where: str, format: str, columns: Mapping[str, str]) -> tuple[Sche
             schema[name] = types.arrow_type(name, type_)
     if back:
         missing = next(iter(back))
-        raise BadArgument(f"columns: {where} has no field {missing!r}.", hint=f"It has: {', '.join(found)}.")
+        raise BadArgument(
+            f"columns: {where} has no field {missing!r}.",
+            hint=f"It has: {', '.join(found)}.",
+            code="unknown-column",
+            found=missing,
+            expected=[*found],
+        )
     return schema, mapped
 
 
@@ -301,8 +324,7 @@ def _file_schema(where: str, format: str) -> dict[str, Any]:
     path = Path(where)
     if not path.exists():
         raise BadArgument(
-            f"{where}: no such file or folder.",
-            hint="If it comes later, give a schema=.",
+            f"{where}: no such file or folder.", hint="If it comes later, give a schema=.", code="no-such-file"
         )
     file = path / first_file(where) if path.is_dir() else path
     try:
@@ -314,9 +336,13 @@ def _file_schema(where: str, format: str) -> dict[str, Any]:
         elif format == JSON:
             schema = pj.read_json(pa.BufferReader(_first_lines(file))).schema
         else:
-            raise BadArgument(f"{where}: the columns of {format} are not known.", hint="Give a schema=.")
+            raise BadArgument(
+                f"{where}: the columns of {format} are not known.", hint="Give a schema=.", code="bad-type"
+            )
     except (pa.ArrowException, OSError) as error:
-        raise BadInput(f"{file}: {str(error).splitlines()[0]}", hint="Give a schema=, or another format=.") from error
+        raise BadInput(
+            f"{file}: {str(error).splitlines()[0]}", hint="Give a schema=, or another format=.", code="unreadable-file"
+        ) from error
     return {field.name: field.type for field in schema}
 
 

@@ -336,7 +336,12 @@ class Stream:
         """
         box = self._place.what
         if not isinstance(box, Operator):
-            raise BadArgument(f"no output {name!r}: this box has one output.", hint="split() makes several streams.")
+            raise BadArgument(
+                f"no output {name!r}: this box has one output.",
+                hint="split() makes several streams.",
+                code="unknown-name",
+                found=name,
+            )
         return Stream(self._place, box.port(name))
 
     # --- boxes on several streams
@@ -379,14 +384,18 @@ class Stream:
         ['plate', 'time', 'right_plate', 'owner']
         """
         if how not in ("inner", "left"):
-            raise BadArgument(f"join: how={how!r}.", hint='Use "inner" or "left".')
+            raise BadArgument(f"join: how={how!r}.", hint='Use "inner" or "left".', code="unknown-value", found=how)
         if isinstance(other, Table):
             if within is not None:
-                raise BadArgument("join: a table has no time to be within.", hint="Leave out within=.")
+                raise BadArgument(
+                    "join: a table has no time to be within.", hint="Leave out within=.", code="conflicting-options"
+                )
             return self._with(Join(on, outer=how == "left"), other)
         if how != "inner" or within is None:
             raise BadArgument(
-                "join: two streams are joined within a time, and only by inner joins.", hint='Give within="5 s".'
+                "join: two streams are joined within a time, and only by inner joins.",
+                hint='Give within="5 s".',
+                code="conflicting-options",
             )
         order = Order(time, slack)
         return self._with(Join(on, types.seconds(within, "within"), order, order), other)
@@ -443,7 +452,11 @@ class Stream:
         chosen = _rules(rules)
         late = types.seconds(lateness, "lateness")
         if late != int(late):
-            raise BadArgument(f"lateness {lateness!r}: tolling works on whole seconds.", hint="Give whole seconds.")
+            raise BadArgument(
+                f"lateness {lateness!r}: tolling works on whole seconds.",
+                hint="Give whole seconds.",
+                code="out-of-range",
+            )
         past = str(Path(history).absolute()) if history else ""
         reports = self._with(Map(toll_columns(self._types)))
         return Tolled(reports._with(Toll(chosen, int(late), past, publish))._place)
@@ -613,7 +626,9 @@ class Tolled:
     def _published(self, name: str) -> Published:
         found = cast("Toll", self._place.what).published()
         if name not in found:
-            raise BadArgument("toll: nothing is published.", hint="Leave out publish=False.")
+            raise BadArgument(
+                "toll: nothing is published.", hint="Leave out publish=False.", code="conflicting-options"
+            )
         return Published(name, found[name])
 
     def streams(self) -> Iterator[tuple[str, Stream]]:
@@ -723,7 +738,9 @@ def _named(places: list[Place]) -> dict[int, str]:
         kind = what.name if isinstance(what, Origin | Stored | Operator) and what.name else _kind(what)
         name = place.name or (kind if is_data else f"{kind}_1")
         if isinstance(what, Stored) and name in taken:
-            raise BadArgument(f"the name {name!r} is used twice.", hint="Give the table another name=.")
+            raise BadArgument(
+                f"the name {name!r} is used twice.", hint="Give the table another name=.", code="duplicate-name"
+            )
         number = 1
         while name in taken:
             number += 1
@@ -785,10 +802,18 @@ def _rules(rules: str | Rules | TollFunction) -> str | Rules:
         return rules
     if not isinstance(rules, Rules):
         if not callable(rules):
-            raise BadArgument(f"rules {rules!r}: neither a name nor a function.", hint=f"Known: {', '.join(RULES)}.")
+            raise BadArgument(
+                f"rules {rules!r}: neither a name nor a function.",
+                hint=f"Known: {', '.join(RULES)}.",
+                code="unknown-value",
+                found=rules,
+                expected=[*RULES],
+            )
         own = registered(getattr(rules, "__name__", ""))
         rules = own if own and own.toll is rules else Rules(getattr(rules, "__name__", "own"), rules)
     if rules.name in RULES and rules != RULES[rules.name]:
-        raise BadArgument(f"rules {rules.name!r}: that name is taken.", hint="Give your rules another name.")
+        raise BadArgument(
+            f"rules {rules.name!r}: that name is taken.", hint="Give your rules another name.", code="duplicate-name"
+        )
     ship(rules.toll)
     return rules

@@ -66,7 +66,9 @@ class Trips(NamedTuple):
         widths = [np.dtype(kind).itemsize * size for kind, size in zip(kinds, sizes, strict=True)]
         if sum(widths) != len(blob):
             raise BadInput(
-                f"Expected {trips} trips with {reports} reports, got {len(blob)} bytes.", hint="Run the job again."
+                f"Expected {trips} trips with {reports} reports, got {len(blob)} bytes.",
+                hint="Run the job again.",
+                code="damaged-file",
             )
         places = np.cumsum([0, *widths[:-1]]).tolist()
         return cls(*(np.frombuffer(blob, *form) for form in zip(kinds, sizes, places, strict=True)))
@@ -95,7 +97,9 @@ def second_of(start: str) -> int:
     try:
         return micros(datetime.fromisoformat(start)) // types.MICROS
     except ValueError as error:
-        raise BadArgument(f"--start {start}: not a date and time.", hint="For example: 2007-05-28 00:00:00.") from error
+        raise BadArgument(
+            f"--start {start}: not a date and time.", hint="For example: 2007-05-28 00:00:00.", code="malformed-value"
+        ) from error
 
 
 def as_table(trips: Trips, start: int) -> pa.Table:

@@ -186,7 +186,7 @@ def find_engine(name: str, master: str, conf: Sequence[str], spark: Callable[[],
         return Postgres(spark)
     if name == Slipstream.name:
         return Slipstream(["--master", master, *(word for setting in conf for word in ("--conf", setting))])
-    raise BadArgument(f"--engine {name}: no such engine.", hint="Use slipstream or postgres.")
+    raise BadArgument(f"--engine {name}: no such engine.", hint="Use slipstream or postgres.", code="unknown-value")
 
 
 def run_engine(command: list[str], out: Path) -> tuple[str, float]:
@@ -203,7 +203,9 @@ def run_engine(command: list[str], out: Path) -> tuple[str, float]:
                 return f"more than {ABORT_LAG:.0f} s behind", gib
     if child.code:
         lines = file.read_text(errors="replace").strip().splitlines()[-1:]
-        raise Unavailable(f"The engine exited with code {child.code}: {' '.join(lines)}", hint=f"See {file}.")
+        raise Unavailable(
+            f"The engine exited with code {child.code}: {' '.join(lines)}", hint=f"See {file}.", code="engine-failed"
+        )
     return "", gib
 
 
@@ -347,6 +349,7 @@ def rate(search: Search) -> Rating:
         raise CheckFailed(
             f"No L from {search.least} on was sustained: {tries[-1].why if tries else 'nothing was tried'}.",
             hint=f"The trials are in {search.out}; use a smaller --min to start lower.",
+            code="check-failed",
         )
     best, window = confirmed[-1], search.window
     cores = psutil.cpu_count() or 1

@@ -127,7 +127,12 @@ class Campaign:
     def __post_init__(self) -> None:
         for kind in self.kinds:
             if kind not in SHARES:
-                raise BadArgument(f"--only {kind}: no such kind of fault.", hint=f"Use one of: {', '.join(SHARES)}.")
+                raise BadArgument(
+                    f"--only {kind}: no such kind of fault.",
+                    hint=f"Use one of: {', '.join(SHARES)}.",
+                    code="unknown-value",
+                    expected=[*SHARES],
+                )
         self.makes = {**faults_for(self.subject), **self.makes}
         self.records = self._read_records()
         # a resumed campaign must not draw the same random numbers again
@@ -147,6 +152,7 @@ class Campaign:
             raise BadArgument(
                 f"--out {self.folder} contains another campaign.",
                 hint=f"Resume it with --seed {name.get('seed')} and the job and kinds it was started with.",
+                code="different-job",
             )
         return [Record(**line) for line in lines]
 
@@ -174,6 +180,7 @@ class Campaign:
                 raise CheckFailed(
                     "The job ended before any fault could be injected.",
                     hint="Use more input, or smaller batches: --batch-seconds, --train, or more files.",
+                    code="check-failed",
                 )
         return self.records
 
@@ -198,6 +205,7 @@ class Campaign:
             raise CheckFailed(
                 f"The undisturbed job exited with code {engine.code}: {engine.stderr}",
                 hint="Fix the job first: it must run without faults.",
+                code="engine-failed",
             )
         expected = Committed.read(out)
         verify_comparator(expected)

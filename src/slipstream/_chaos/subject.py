@@ -43,9 +43,16 @@ class Subject:
         given = ("toll", *words) if len(words) == 1 else tuple(words)
         kind = next((kind for start, kind in COMMANDS.items() if given[: len(start)] == start), None)
         if kind is None:
-            raise BadArgument(f"{' '.join(words)}: not a command that runs a job.", hint=_HINT)
+            raise BadArgument(
+                f"{' '.join(words)}: not a command that runs a job.",
+                hint=_HINT,
+                code="unknown-value",
+                found=words,
+            )
         if any(word == "--out" or word.startswith("--out=") for word in given):
-            raise BadArgument("--out is an option of chaos, not of the job.", hint="Remove it after --.")
+            raise BadArgument(
+                "--out is an option of chaos, not of the job.", hint="Remove it after --.", code="conflicting-options"
+            )
         defaults = {"--compact-every": str(_COMPACT_EVERY)}
         if kind in ("toll", "archive"):
             defaults["--batch-seconds"] = str(batch_seconds)

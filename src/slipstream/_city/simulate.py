@@ -65,9 +65,11 @@ def simulate(
 ) -> Run:
     """Simulate ``traffic`` and write it as a run at ``out``, to be read ``multiply`` times."""
     if not 0 <= seed < 2**63:
-        raise BadArgument(f"--seed {seed} is out of range.", hint="Use an integer from 0 to 2^63 - 1.")
+        raise BadArgument(
+            f"--seed {seed} is out of range.", hint="Use an integer from 0 to 2^63 - 1.", code="out-of-range"
+        )
     if multiply < 1:
-        raise BadArgument(f"--multiply {multiply} is out of range.", hint="Use 1 or more.")
+        raise BadArgument(f"--multiply {multiply} is out of range.", hint="Use 1 or more.", code="out-of-range")
     with staged_run(out, needs_bytes=_estimated_bytes(traffic)) as stage:
         spool = stage.absolute() / SPOOL
         spool.mkdir()

@@ -134,7 +134,9 @@ def _check_working_folder() -> None:
     try:
         Path.cwd()
     except FileNotFoundError as error:
-        raise BadArgument("The current folder no longer exists.", hint="Change to another folder (cd).") from error
+        raise BadArgument(
+            "The current folder no longer exists.", hint="Change to another folder (cd).", code="no-such-file"
+        ) from error
 
 
 def _leave_pipe() -> NoReturn:

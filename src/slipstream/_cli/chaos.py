@@ -90,7 +90,7 @@ def chaos(
     bad = describe_bad(records)
     show({"seed": chosen, "faults": len(records), "bad": len(bad)}, as_json=as_json, title=f"Faults in {out}")
     if bad:
-        raise CheckFailed("\n\n".join(bad), hint=f"The same again: --seed {chosen}")
+        raise CheckFailed("\n\n".join(bad), hint=f"The same again: --seed {chosen}", code="check-failed")
 
 
 def add_to(app: typer.Typer) -> None:

@@ -97,6 +97,7 @@ def _workspace(folders: list[Path]) -> Workspace:
         raise BadArgument(
             f"{', '.join(missing)}: no such folder.",
             hint=f"Make a run first: slipstream simulate --expressways 1 --minutes 10 --out {missing[0]}/first",
+            code="no-such-file",
         )
     runs = Path("runs")
     # by its own name, too: it may be a link to a larger disk, and links in a folder are not followed
@@ -109,9 +110,13 @@ def _token(file: Path | None) -> str:
     try:
         token = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise BadArgument(f"--token-file {file}: cannot be read.", hint="Put a long random word into it.") from error
+        raise BadArgument(
+            f"--token-file {file}: cannot be read.", hint="Put a long random word into it.", code="unreadable-file"
+        ) from error
     if len(token) < 16:
-        raise BadArgument(f"--token-file {file}: the token is too short.", hint="Give at least 16 characters.")
+        raise BadArgument(
+            f"--token-file {file}: the token is too short.", hint="Give at least 16 characters.", code="out-of-range"
+        )
     return token
 
 
@@ -127,7 +132,9 @@ def _check_port(host: str, port: int) -> None:
         try:
             probe.bind((host, port))
         except OSError as error:
-            raise Unavailable(f"--host {host} --port {port}: {error.strerror}.", hint="Give another --port.") from error
+            raise Unavailable(
+                f"--host {host} --port {port}: {error.strerror}.", hint="Give another --port.", code="port-unavailable"
+            ) from error
 
 
 def add_to(app: typer.Typer) -> None:

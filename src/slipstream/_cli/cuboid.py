@@ -21,7 +21,7 @@ from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check
 from slipstream._cli.common.overwriting import HINT, Afresh, Overwrite, clear_job, replacing
 from slipstream._cli.common.tables import print_table, shown
 from slipstream._cli.network.options import Format
-from slipstream._errors import BadArgument, Unavailable
+from slipstream._errors import BadArgument, Unavailable, classify
 from slipstream._io.kafka import read_settings
 from slipstream._spark import session
 
@@ -47,7 +47,11 @@ def _text(given: str) -> str:
     if len(given) < 250 and "\n" not in given and Path(given).is_file():
         return Path(given).read_text(encoding="utf-8")
     if given and not any(map(str.isspace, given)):
-        raise BadArgument(f"{given}: no such file.", hint="Give a file with SQL in it, or the SQL itself in quotes.")
+        raise BadArgument(
+            f"{given}: no such file.",
+            hint="Give a file with SQL in it, or the SQL itself in quotes.",
+            code="no-such-file",
+        )
     return given
 
 
@@ -163,7 +167,9 @@ def _bounds(ranges: str) -> tuple[int, ...]:
     try:
         return tuple(int(bound) for bound in ranges.split(",") if bound)
     except ValueError as error:
-        raise BadArgument(f"--ranges {ranges}: not numbers.", hint="Write --ranges 1000,2000.") from error
+        raise BadArgument(
+            f"--ranges {ranges}: not numbers.", hint="Write --ranges 1000,2000.", code="malformed-value"
+        ) from error
 
 
 def _bytes(source: str) -> int:
@@ -287,13 +293,17 @@ def metrics(
     check_writable(png, "--png")
     found = consistency.moments(folder)
     if not found:
-        raise Unavailable(f"{folder}: no batch has been measured yet.", hint="Try again when one is committed.")
+        raise Unavailable(
+            f"{folder}: no batch has been measured yet.", hint="Try again when one is committed.", code="not-ready"
+        )
     measured = consistency.figures(found)
     if png is not None:
         try:
             consistency.qos_map(found).savefig(png, format="png")
         except OSError as error:
-            raise Unavailable(f"--png {png}: {error.strerror}.", hint="Give a file that can be written.") from error
+            raise Unavailable(
+                f"--png {png}: {error.strerror}.", hint="Give a file that can be written.", code=classify(error)
+            ) from error
     if not as_json:
         measured |= {f"query_{name}_us": value for name, value in measured.pop("query_us").items()}
     show(measured, as_json=as_json, title=f"Real-time consistency of {folder}")

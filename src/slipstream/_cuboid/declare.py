@@ -50,7 +50,7 @@ def complain(text: str, start: int, end: int, message: str) -> NoReturn:
     column = start - line_start
     marks = " " * column + "^" * max(1, min(end, line_start + len(line) - 1) - start + 1)
     number = text.count("\n", 0, start) + 1
-    raise BadArgument(f"line {number}, column {column + 1}: {message}", hint=f"{line}\n{marks}")
+    raise BadArgument(f"line {number}, column {column + 1}: {message}", hint=f"{line}\n{marks}", code="bad-expression")
 
 
 @dataclass
@@ -109,7 +109,9 @@ def tokenise(text: str) -> list[Token]:
     try:
         return list(Spark().tokenize(text))
     except SqlglotError as error:
-        raise BadArgument(f"Not SQL: {error}", hint="A quote, comment or bracket is not closed.") from error
+        raise BadArgument(
+            f"Not SQL: {error}", hint="A quote, comment or bracket is not closed.", code="bad-expression"
+        ) from error
 
 
 class _Statement:

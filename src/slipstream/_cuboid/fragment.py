@@ -422,6 +422,8 @@ def decode(schema: Schema, delta: bytes) -> npt.NDArray[np.void]:
     """The rows in the bytes of a delta."""
     if len(delta) % schema.dtype.itemsize:
         raise BadInput(
-            f"State of cuboid {schema.name} is damaged: {len(delta)} bytes.", hint="Use an earlier checkpoint."
+            f"State of cuboid {schema.name} is damaged: {len(delta)} bytes.",
+            hint="Use an earlier checkpoint.",
+            code="damaged-checkpoint",
         )
     return np.frombuffer(delta, dtype=schema.dtype)

@@ -44,7 +44,11 @@ def decompress_rows(blob: bytes, width: int) -> bytes:
         columns = np.frombuffer(_CODEC.decompress(blob[8:], size), np.uint8)
         return np.ascontiguousarray(columns.reshape(width, -1).T).tobytes()
     except (struct.error, OSError, MemoryError, *MALFORMED) as error:
-        raise BadInput(f"State of {len(blob)} bytes is damaged: {error}.", hint="Use an earlier checkpoint.") from error
+        raise BadInput(
+            f"State of {len(blob)} bytes is damaged: {error}.",
+            hint="Use an earlier checkpoint.",
+            code="damaged-checkpoint",
+        ) from error
 
 
 class LoggedRows(Protocol):

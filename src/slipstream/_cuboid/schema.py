@@ -67,6 +67,7 @@ class Schema:
             raise BadArgument(
                 f"Cuboid {self.name}: attribute names must differ from each other and from '{KEY}'.",
                 hint="Rename one of them.",
+                code="duplicate-name",
             )
 
     @cached_property
@@ -93,14 +94,20 @@ class Schema:
         for attribute in self.attributes:
             if attribute.name.lower() == name.lower():
                 return attribute
-        known = ", ".join(self.names)
-        raise BadArgument(f"No attribute '{name}' in cuboid {self.name}; it has: {known}.")
+        raise BadArgument(
+            f"No attribute '{name}' in cuboid {self.name}; it has: {', '.join(self.names)}.",
+            code="unknown-column",
+            found=name,
+            expected=self.names,
+        )
 
     def stream(self, name: str) -> AST:
         """The atomic stream of that name."""
         attribute = self.attribute(name)
         if not isinstance(attribute, AST):
-            raise BadArgument(f"'{name}' of cuboid {self.name} is a plain attribute, not an atomic stream.")
+            raise BadArgument(
+                f"'{name}' of cuboid {self.name} is a plain attribute, not an atomic stream.", code="bad-type"
+            )
         return attribute
 
     def to_json(self) -> dict[str, Any]:

@@ -54,15 +54,23 @@ def _check_exists(where: str, encoding: str, *, follow: bool) -> None:
     if where.startswith((KAFKA, TCP)):
         return
     if not Path(where).exists() and not follow:
-        raise BadArgument(f"--input {where}: no such file or folder.", hint="Give a file, a folder, kafka: or tcp:.")
+        raise BadArgument(
+            f"--input {where}: no such file or folder.",
+            hint="Give a file, a folder, kafka: or tcp:.",
+            code="no-such-file",
+        )
     name = first_file(where)
     if encoding:
         return
     if not name or not Path(where).exists():
-        raise BadArgument(f"--input {where}: no file there.", hint="Give the format of its files: --format csv.")
+        raise BadArgument(
+            f"--input {where}: no file there.", hint="Give the format of its files: --format csv.", code="no-such-file"
+        )
     if not encoding_of(name, ""):
         raise BadArgument(
-            f"--input {where}: unknown format {PurePath(name).suffix}.", hint="Give its format: --format csv."
+            f"--input {where}: unknown format {PurePath(name).suffix}.",
+            hint="Give its format: --format csv.",
+            code="wrong-file-type",
         )
 
 
@@ -84,6 +92,9 @@ def _map_by_name(
             raise BadArgument(
                 f"{where}: no column '{name}'; it has: {', '.join(named)}.",
                 hint=f"Say which one it is: --columns {name}=FIELD.",
+                code="unknown-column",
+                found=name,
+                expected=[*named],
             )
         if wanted[name] != "text":
             _check_number(where, field, types.get(field), is_key=name == next(iter(wanted)))
@@ -96,4 +107,5 @@ def _check_number(where: str, field: str, type_: Any, *, is_key: bool) -> None:
         raise BadArgument(
             f"{where}: column '{field}' is {type_}; the cuboid declares a number.",
             hint=f"Declare the key as text: {field} STRING KEY." if is_key else "Leave the attribute out.",
+            code="bad-type",
         )

@@ -84,7 +84,9 @@ class Parcel(NamedTuple):
             if place != len(blob) or progress["tuples"].sum() != count or (progress["tuples"] < 0).any():
                 raise ValueError
         except ValueError as error:
-            raise BadInput("A parcel of tuples is damaged.", hint="Use an earlier checkpoint.") from error
+            raise BadInput(
+                "A parcel of tuples is damaged.", hint="Use an earlier checkpoint.", code="damaged-checkpoint"
+            ) from error
         return cls(progress, tuples)
 
 

@@ -267,6 +267,9 @@ def pack_frame(frame: DataFrame, packing: ReportPacking) -> DataFrame:
         raise BadArgument(
             f"The DataFrame has no column {missing[0]!r}; it has: {', '.join(frame.columns)}.",
             hint=f"Rename one: frame.withColumnRenamed('...', {missing[0]!r}).",
+            code="unknown-column",
+            found=missing[0],
+            expected=[*frame.columns],
         )
     types = {VID: "string"} if packing.named else {}
     numbers = [

@@ -63,6 +63,7 @@ class FastForward:
             raise BadArgument(
                 f"--fast-forward-to {self.until} is not the start of a minute.",
                 hint=f"Give a multiple of {MINUTE}, such as {self.until // MINUTE * MINUTE}.",
+                code="out-of-range",
             )
         folder.mkdir(parents=True, exist_ok=True)
         stored = Run.open(self.run).stored

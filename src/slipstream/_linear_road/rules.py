@@ -67,7 +67,9 @@ _registered: dict[str, Rules] = {}
 def register(rules: Rules) -> Rules:
     """Make a rule set known under its name."""
     if rules.name in RULES:
-        raise BadArgument(f"rules {rules.name!r}: that name is taken.", hint="Choose another name.")
+        raise BadArgument(
+            f"rules {rules.name!r}: that name is taken.", hint="Choose another name.", code="duplicate-name"
+        )
     _registered[rules.name] = rules
     return rules
 
@@ -91,9 +93,13 @@ def find_rules(name: str) -> Rules:
         raise BadArgument(
             f"--rules {name}: unknown rule set.",
             hint=f"Use one of {', '.join(known())}, or module:function for your own toll function.",
+            code="unknown-value",
+            expected=[*known()],
         )
     try:
         toll = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError) as error:
-        raise BadArgument(f"--rules {name}: {error}.", hint="The module must be importable.") from error
+        raise BadArgument(
+            f"--rules {name}: {error}.", hint="The module must be importable.", code="user-code"
+        ) from error
     return Rules(name, cast("TollFunction", toll))

@@ -120,7 +120,7 @@ class Texts:
     def restore(self, entry: int, blob: bytes) -> None:
         """Add the texts of an entry; entries come in order."""
         if entry & 0xFFFFFFFF != self._count:
-            raise BadInput("Stored names are damaged.", hint="Use an earlier checkpoint.")
+            raise BadInput("Stored names are damaged.", hint="Use an earlier checkpoint.", code="damaged-checkpoint")
         self.add(decode(blob))
         self._stored = self._count
 
@@ -148,7 +148,9 @@ class Names:
         if (numbers == UNKNOWN).any():
             new = texts.filter(pa.array(numbers == UNKNOWN)).unique()
             if len(self.texts) + len(new) > most:
-                raise BadInput(f"More than {most:,} ids.", hint="Split the feed, and give each part its own job.")
+                raise BadInput(
+                    f"More than {most:,} ids.", hint="Split the feed, and give each part its own job.", code="too-large"
+                )
             self.add(new.take(pc.sort_indices(new)))
             numbers = self.find(texts)
         return numbers
@@ -199,7 +201,9 @@ class Register:
         if first == len(mine):
             mine.add(texts)
         elif first + len(texts) > len(mine):
-            raise BadInput("Names of vehicles are missing.", hint="Use an earlier checkpoint.")
+            raise BadInput(
+                "Names of vehicles are missing.", hint="Use an earlier checkpoint.", code="damaged-checkpoint"
+            )
 
     def texts(self, numbers: Longs | Ints) -> pa.StringArray:
         """The texts of numbers."""

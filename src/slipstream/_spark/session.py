@@ -21,7 +21,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from slipstream._errors import BadArgument, BadInput, SlipstreamError, Unavailable, carried_in
+from slipstream._errors import BadArgument, BadInput, SlipstreamError, Unavailable, carried_in, classify
 from slipstream._spark import class_archive, workers
 from slipstream._tools import child_processes, temporary
 from slipstream._tools.progress import say
@@ -142,6 +142,7 @@ def parse_conf(pairs: Iterable[str]) -> dict[str, str]:
             raise BadArgument(
                 f"--conf {pair}: not a Spark setting.",
                 hint="Write --conf spark.some.key=value, once per setting.",
+                code="malformed-value",
             )
         conf[key] = value
     return conf
@@ -156,6 +157,7 @@ def java() -> Path:
             "Spark needs Java 17 or newer, but there is no `java`"
             + (f" in JAVA_HOME={home}." if home else " on PATH."),
             hint="On Debian and Ubuntu: apt-get install openjdk-17-jre-headless. Then run `slipstream doctor`.",
+            code="missing-software",
         )
     return Path(found)
 
@@ -218,6 +220,7 @@ def _start(builder: Any, master: str) -> SparkSession:
             f"Spark did not start with --master {master}: {error}",
             hint="`slipstream doctor` checks Java and memory; leave out --master to run on this machine. "
             f"{_last_log_line(spark_log())}",
+            code="spark-not-started",
         ) from error
     # PySpark's accumulator server prints a traceback when the JVM disconnects first
     server: Any = started.sparkContext._accumulatorServer
@@ -389,7 +392,9 @@ def translate_error(
     if isinstance(error, ConnectionError):
         return Unavailable("Spark's JVM has stopped.", hint=hint, code="jvm-lost")
     if isinstance(error, OSError) and checkpoint is not None:
-        return Unavailable(f"{error.filename or checkpoint}: {error.strerror or error}.", hint=hint)
+        return Unavailable(
+            f"{error.filename or checkpoint}: {error.strerror or error}.", hint=hint, code=classify(error)
+        )
     return None
 
 

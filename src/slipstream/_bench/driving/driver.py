@@ -52,6 +52,7 @@ class DrivePlan:
             raise BadArgument(
                 f"--fast-forward-to {fast_forward_to}, --until {until}: outside the run.",
                 hint=f"{run.path} has the seconds 0 to {run.manifest.seconds - 1}.",
+                code="out-of-range",
             )
         return cls(fast_forward_to, end, speed)
 

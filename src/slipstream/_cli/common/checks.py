@@ -46,9 +46,13 @@ def check_writable(file: Path | None, option: str, *, makes_folder: bool = False
     if file is None:
         return
     if file.is_dir():
-        raise BadArgument(f"{option} {file}: is a folder.", hint="Give a file that can be written.")
+        raise BadArgument(
+            f"{option} {file}: is a folder.", hint="Give a file that can be written.", code="wrong-file-type"
+        )
     if not makes_folder and not file.absolute().parent.exists():
-        raise BadArgument(f"{option} {file}: its folder is not there.", hint="Give a file that can be written.")
+        raise BadArgument(
+            f"{option} {file}: its folder is not there.", hint="Give a file that can be written.", code="no-such-file"
+        )
     check_makeable(file, label=f"{option} ")
 
 
@@ -60,5 +64,5 @@ def check_folder(out: Path, *, mark: str = "") -> None:
     if mark and not (out / mark).exists():
         check_new(out)
     if out.exists() and not out.is_dir():
-        raise BadArgument(f"--out {out}: is a file.", hint="Give a folder.")
+        raise BadArgument(f"--out {out}: is a file.", hint="Give a folder.", code="wrong-file-type")
     check_makeable(out)

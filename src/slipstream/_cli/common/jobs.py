@@ -158,7 +158,7 @@ def check_pace(speed: float, batch_seconds: int, parallel: int) -> None:
     )
     for good, message, hint in checks:
         if not good:
-            raise BadArgument(message, hint=hint)
+            raise BadArgument(message, hint=hint, code="conflicting-options")
 
 
 def rejects_of(out: Path, *, text: bool) -> Path:

@@ -26,7 +26,9 @@ from slipstream._tools.progress import COMPILING, say_once
 def _checked_master(master: str) -> str:
     if not re.fullmatch(r"local(\[[\d*, ]+\])?|local-cluster\[[\d, ]+\]|(spark|k8s)://.+|yarn", master):
         raise BadArgument(
-            f"--master {master}: not a Spark master.", hint="Give local[*], spark://HOST:7077, yarn or k8s://URL."
+            f"--master {master}: not a Spark master.",
+            hint="Give local[*], spark://HOST:7077, yarn or k8s://URL.",
+            code="malformed-value",
         )
     return master
 
@@ -75,7 +77,7 @@ def share(text: str | float) -> float:
     except ValueError:
         value = math.nan
     if not 0 <= value <= 1:
-        raise BadArgument(f"--max-rejects {text}: not a share.", hint="Write 0.1 or 10%.")
+        raise BadArgument(f"--max-rejects {text}: not a share.", hint="Write 0.1 or 10%.", code="malformed-value")
     return value
 
 
@@ -140,7 +142,9 @@ def seconds_of(option: str, text: str) -> int:
     length = int(found[1]) * _UNITS[found[2]] if found else 0
     if not length:
         raise BadArgument(
-            f"{option} {text}: not a length of time.", hint="Write whole seconds, minutes or hours: 90s, 20m or 3h."
+            f"{option} {text}: not a length of time.",
+            hint="Write whole seconds, minutes or hours: 90s, 20m or 3h.",
+            code="malformed-value",
         )
     return length
 

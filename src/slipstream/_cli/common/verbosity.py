@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from slipstream._errors import BadArgument, SlipstreamError
+from slipstream._errors import BadArgument, SlipstreamError, classify
 from slipstream._spark import session
 from slipstream._tools import progress
 
@@ -87,7 +87,9 @@ def set_log_file(file: Path | None) -> None:
     try:
         _now.add(logging.FileHandler(file, encoding="utf-8"))
     except OSError as error:
-        raise BadArgument(f"--log-file {file}: {error.strerror}.", hint="Give a file that can be written.") from error
+        raise BadArgument(
+            f"--log-file {file}: {error.strerror}.", hint="Give a file that can be written.", code=classify(error)
+        ) from error
     _now.log_file = file
     logging.getLogger(progress.LOGGER).info("slipstream %s", " ".join(_without_secrets(sys.argv[1:])))
 

@@ -100,12 +100,14 @@ def validate(
     if not verdict.passed:
         faulty = [tally.name for tally in verdict.tallies if not tally.clean]
         names = ", ".join([*faulty, *(["unreadable lines"] if verdict.unreadable else [])])
-        raise CheckFailed(f"Not a clean pass: {names}.", hint=" ".join(verdict.hints))
+        raise CheckFailed(f"Not a clean pass: {names}.", hint=" ".join(verdict.hints), code="check-failed")
 
 
 def _kinds(text: str) -> list[int]:
     if not re.fullmatch("[0-4](,[0-4])*", text):
-        raise BadArgument(f"--only {text}: not a list of kinds.", hint="Write, for example, --only 0,1,2.")
+        raise BadArgument(
+            f"--only {text}: not a list of kinds.", hint="Write, for example, --only 0,1,2.", code="malformed-value"
+        )
     return [int(kind) for kind in text.split(",")]
 
 
@@ -180,6 +182,7 @@ def drive(
         raise CheckFailed(
             f"The run is void: the driver was {result.max_lag} s late at second {result.latest_second}.",
             hint="Give the driver a quieter machine, a smaller run or a lower --speed.",
+            code="run-void",
         )
 
 
@@ -214,7 +217,11 @@ def postgres(
         title="Linear Road on PostgreSQL",
     )
     if result.driver.void:
-        raise CheckFailed(f"The run is void: the driver was {result.driver.max_lag} s late.", hint="Try a smaller run.")
+        raise CheckFailed(
+            f"The run is void: the driver was {result.driver.max_lag} s late.",
+            hint="Try a smaller run.",
+            code="run-void",
+        )
 
 
 def add_to(app: typer.Typer) -> None:

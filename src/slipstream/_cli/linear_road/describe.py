@@ -13,7 +13,7 @@ from rich.table import Table
 from slipstream._cli.common.checks import check_writable
 from slipstream._cli.common.options import Conf, Json, Master, spark_session
 from slipstream._cli.common.tables import print_table, shown
-from slipstream._errors import Unavailable
+from slipstream._errors import Unavailable, classify
 from slipstream._spark import session
 from slipstream._tools.progress import say
 
@@ -72,7 +72,9 @@ def _save(drawing: Drawing, file: Path) -> None:
     try:
         drawing.savefig(file, format="png")
     except OSError as error:
-        raise Unavailable(f"--png {file}: {error.strerror}.", hint="Give a file that can be written.") from error
+        raise Unavailable(
+            f"--png {file}: {error.strerror}.", hint="Give a file that can be written.", code=classify(error)
+        ) from error
 
 
 def _facts(character: Character, *, verified: bool, history: bool) -> dict[str, object]:

@@ -12,7 +12,7 @@ import typer
 from slipstream._cli.common.checks import check_new, check_there, check_writable
 from slipstream._cli.common.options import Json, MaxRejects, check_rejects, show
 from slipstream._cli.common.overwriting import HINT, Overwrite, replacing
-from slipstream._errors import BadArgument, Unavailable
+from slipstream._errors import BadArgument, Unavailable, classify
 
 if TYPE_CHECKING:
     from slipstream._feeds.run import Run
@@ -55,7 +55,11 @@ def import_(
     `slipstream import fcd.xml.gz --format sumo --map map.toml --out runs/sumo`
     """
     if (kind is Source.SUMO) != (map_file is not None):
-        raise BadArgument("--map and --format sumo require each other.", hint="docs/how-to/sumo.md shows a map.")
+        raise BadArgument(
+            "--map and --format sumo require each other.",
+            hint="docs/how-to/sumo.md shows a map.",
+            code="conflicting-options",
+        )
     check_there(file, map_file, what="file", hint="Give a file to import.")
     if not overwrite:
         check_new(out, hint=HINT)
@@ -132,7 +136,9 @@ def _export_to(run: Run, out: Path, overwrite: bool) -> int:
             lines = export_text(run, text)
         partial.replace(out)
     except OSError as error:
-        raise Unavailable(f"--out {out}: {error.strerror or error}.", hint="Nothing was kept; try again.") from error
+        raise Unavailable(
+            f"--out {out}: {error.strerror or error}.", hint="Nothing was kept; try again.", code=classify(error)
+        ) from error
     finally:
         partial.unlink(missing_ok=True)
     return lines

@@ -40,7 +40,11 @@ def shipped() -> Path:
     for place in (package / "examples", package.parents[1] / "examples"):
         if (place / "networks").is_dir():
             return place
-    raise Unavailable("This installation has no examples.", hint="Install Slipstream from a wheel or a clone.")
+    raise Unavailable(
+        "This installation has no examples.",
+        hint="Install Slipstream from a wheel or a clone.",
+        code="missing-software",
+    )
 
 
 def add_to(app: typer.Typer) -> None:

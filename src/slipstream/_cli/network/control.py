@@ -51,7 +51,9 @@ def _share(text: str) -> tuple[str, float]:
     try:
         return place, float(share)
     except ValueError as error:
-        raise BadArgument(f"--drop {text}: not PLACE=SHARE.", hint='Write --drop "cars -> sort=0.3".') from error
+        raise BadArgument(
+            f"--drop {text}: not PLACE=SHARE.", hint='Write --drop "cars -> sort=0.3".', code="malformed-value"
+        ) from error
 
 
 def monitor_network(folder: Folder, as_json: Json = False) -> None:

@@ -29,7 +29,7 @@ from slipstream._cli.network.options import (
     recordings,
     stored_tables,
 )
-from slipstream._errors import BadArgument, CheckFailed
+from slipstream._errors import BadArgument, CheckFailed, classify
 from slipstream._spark import session
 from slipstream._tools.progress import say
 
@@ -116,6 +116,7 @@ def _hold(
         raise CheckFailed(
             f"network {checked.network.name}: too much load: {verdict_text}.",
             hint=f"It would hold {found.factor:.2f} times these rates. Use more cores, or shed load.",
+            code="overload",
         )
     say(f"holds: {verdict_text}; up to {found.factor:.1f} times these rates")
 
@@ -163,7 +164,9 @@ def draw_network(
     try:
         out.write_text(picture, encoding="utf-8")
     except OSError as error:
-        raise BadArgument(f"--out {out}: {error.strerror}.", hint="Give a file that can be written.") from error
+        raise BadArgument(
+            f"--out {out}: {error.strerror}.", hint="Give a file that can be written.", code=classify(error)
+        ) from error
     if as_json:
         print(json.dumps({"out": str(out)}))
     else:

@@ -101,7 +101,9 @@ def pairs(option: str, given: list[str] | None) -> dict[str, str]:
     for pair in given or []:
         name, separator, path = pair.partition("=")
         if not separator:
-            raise BadArgument(f"{option} {pair}: not NAME=FILE.", hint=f"Write {option} soldiers=reports.csv.")
+            raise BadArgument(
+                f"{option} {pair}: not NAME=FILE.", hint=f"Write {option} soldiers=reports.csv.", code="malformed-value"
+            )
         found[name] = path
     return found
 
@@ -121,7 +123,9 @@ def parse_rates(given: list[str] | None) -> dict[str, float]:
             found[source] = math.nan
         if not LEAST_RATE <= found[source] < math.inf:
             raise BadArgument(
-                f"--rate {text}: not a number of tuples per second.", hint="Write --rate 1000 or --rate reports=1000."
+                f"--rate {text}: not a number of tuples per second.",
+                hint="Write --rate 1000 or --rate reports=1000.",
+                code="malformed-value",
             )
     return found
 
@@ -131,11 +135,21 @@ def rates_of(network: Network, given: Mapping[str, float]) -> dict[str, float]:
     sources = [source.name for source in network.sources]
     for name in given:
         if name and name not in sources:
-            raise BadArgument(f"--rate {name}: no such source.", hint=f"There is: {', '.join(sources)}.")
+            raise BadArgument(
+                f"--rate {name}: no such source.",
+                hint=f"There is: {', '.join(sources)}.",
+                code="unknown-name",
+                found=name,
+                expected=sources,
+            )
     if not given:
         return {}
     if missing := [name for name in sources if name not in given and "" not in given]:
-        raise BadArgument(f"no --rate for {', '.join(missing)}.", hint=f"Give --rate {missing[0]}=TUPLES_PER_SECOND.")
+        raise BadArgument(
+            f"no --rate for {', '.join(missing)}.",
+            hint=f"Give --rate {missing[0]}=TUPLES_PER_SECOND.",
+            code="missing-value",
+        )
     return {name: given.get(name, given.get("", 0.0)) for name in sources}
 
 
@@ -147,11 +161,13 @@ def destinations(given: list[str] | None) -> dict[str, list[str]]:
     for pair in given or []:
         name, separator, where = pair.partition("=")
         if not separator:
-            raise BadArgument(f"--to {pair}: not OUTPUT=WHERE.", hint="Write --to alerts=text:alerts.csv.")
+            raise BadArgument(
+                f"--to {pair}: not OUTPUT=WHERE.", hint="Write --to alerts=text:alerts.csv.", code="malformed-value"
+            )
         try:
             found.setdefault(name, []).append(parse(where))
         except BadArgument as error:
-            raise BadArgument(f"--to {pair}: {error.message}", hint=error.hint) from error
+            raise error.within(f"--to {pair}") from error
     return found
 
 
@@ -206,7 +222,9 @@ def feeds(
 
     check_given(network.name, "--input", "source", [source.name for source in network.sources], given)
     if any(end.name == REJECTS for end in network.ends):
-        raise BadArgument(f"network {network.name}: an output is named {REJECTS}.", hint="Feeds have one: rename it.")
+        raise BadArgument(
+            f"network {network.name}: an output is named {REJECTS}.", hint="Feeds have one: rename it.", code="bad-name"
+        )
     names = named(fields)
     used: set[str] = set()
     found = {}
@@ -230,6 +248,9 @@ def feeds(
             raise BadArgument(
                 f"--columns {pair}: no source has a column {column!r}.",
                 hint=" ".join(f"{s.name} has: {', '.join(s.schema)}." for s in network.sources),
+                code="unknown-column",
+                found=column,
+                expected=sorted(used),
             )
     return found
 

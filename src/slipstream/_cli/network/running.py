@@ -139,7 +139,9 @@ def run_network(
     live = any(is_feed(where, follow=follow, mapped=mapped) for where in given.values())
     _check_together(bool(given), live=live, shed=shed, optimised=optimised, paced=bool(asked))
     if overwrite and not given:
-        raise BadArgument("--overwrite needs --input.", hint="Without both, the network in --out resumes.")
+        raise BadArgument(
+            "--overwrite needs --input.", hint="Without both, the network in --out resumes.", code="conflicting-options"
+        )
     for where in given.values():
         if where.startswith("kafka:"):
             check_input(where, follow=follow)
@@ -199,13 +201,21 @@ def run_network(
 def _check_together(given: bool, *, live: bool, shed: bool, optimised: bool, paced: bool) -> None:
     """Refuse options that do not go together."""
     if shed and not given:
-        raise BadArgument("--shed needs --input.", hint="A network that has begun continues as it is.")
+        raise BadArgument(
+            "--shed needs --input.", hint="A network that has begun continues as it is.", code="conflicting-options"
+        )
     if shed and not (paced or live):
-        raise BadArgument("--shed needs --rate, or a feed.", hint="Load can only be too much for a rate.")
+        raise BadArgument(
+            "--shed needs --rate, or a feed.", hint="Load can only be too much for a rate.", code="conflicting-options"
+        )
     if optimised and not given:
-        raise BadArgument("--optimise needs --input.", hint="A network that has begun continues as it is.")
+        raise BadArgument(
+            "--optimise needs --input.", hint="A network that has begun continues as it is.", code="conflicting-options"
+        )
     if live and paced:
-        raise BadArgument("--rate is for recordings; a feed has its own.", hint="Leave it out.")
+        raise BadArgument(
+            "--rate is for recordings; a feed has its own.", hint="Leave it out.", code="conflicting-options"
+        )
 
 
 def _destinations(
@@ -222,7 +232,9 @@ def _destinations(
     going = before.to if before else destinations_of(network, wheres)
     if before and wheres and destinations_of(before.network, wheres) != going:
         begun = ", ".join(f"{name}={where}" for name, several in going.items() for where in several) or "nothing"
-        raise BadArgument(f"--to: {out} was started with {begun}.", hint="Leave out --to to resume it.")
+        raise BadArgument(
+            f"--to: {out} was started with {begun}.", hint="Leave out --to to resume it.", code="different-job"
+        )
     if not before:
         check_unused(out, going)
     check_brokers(going, settings)
@@ -339,6 +351,7 @@ def _check_parallel(parallel: int | None, before: Execution | None) -> None:
         raise BadArgument(
             f"--parallel {parallel}: {before.folder} was started with {before.parallel}.",
             hint="Leave it out to resume, or run the network afresh in another folder.",
+            code="different-job",
         )
 
 

@@ -82,6 +82,7 @@ class ComplaintModel(BaseModel):
     hint: str
     column: str
     expression: str
+    code: str
 
 
 class StageModel(BaseModel):
@@ -185,7 +186,9 @@ def save(request: Request, wanted: Save) -> Opened:
     workspace = _runner(request).workspace
     path = network_files.new_network(workspace, wanted.file)
     if path.exists() and not wanted.replace:
-        raise Conflict(f"{wanted.file} already exists.", hint="Save again to overwrite it, or choose another name.")
+        raise Conflict(
+            f"{wanted.file} already exists.", hint="Save again to overwrite it, or choose another name.", code="exists"
+        )
     network_drafts.write(wanted.document, path)
     return Opened(file=wanted.file, document=network_drafts.read(path))
 

@@ -26,7 +26,7 @@ def parse_query(snapshot: Snapshot, text: str) -> Query:
     """Parse the one SELECT in a text; its CREATE PATTERN statements add to the stored patterns."""
     script = declare.parse(text)
     if len(script.selects) != 1 or script.queries or script.cuboids:
-        raise BadArgument("A query must be one SELECT, after any CREATE PATTERN statements.")
+        raise BadArgument("A query must be one SELECT, after any CREATE PATTERN statements.", code="bad-expression")
     patterns: Mapping[str, Pattern] = snapshot.patterns | script.patterns
     return Query.parse(script.selects[0], snapshot.schemas, patterns)
 

@@ -120,6 +120,7 @@ class Query:
             raise BadArgument(
                 f"Query '{name}' cannot run continuously: aggregates over keys, ORDER BY and LIMIT need all keys.",
                 hint="Run it on a snapshot: slipstream cuboid query.",
+                code="bad-expression",
             )
 
     @property
@@ -153,7 +154,7 @@ def _tree(text: str) -> exp.Select:
         tree = parse_one(text, dialect="spark")
         check_depth(text, tree)
     except BadInput as error:
-        raise BadArgument(error.message, hint=error.hint) from error
+        raise error.within(kind=BadArgument) from error
     except ParseError as error:
         found = error.errors[0] if error.errors else {"description": "a query must be a SELECT"}
         lines = text.splitlines() or [""]
@@ -163,9 +164,11 @@ def _tree(text: str) -> exp.Select:
         at = ahead + max(int(found.get("col") or 1) - max(len(highlight), 1), 0)
         complain(text, at, at + max(len(highlight), 1) - 1, str(found.get("description")))
     except UNREADABLE as error:
-        raise BadArgument(f"Not SQL: {error}", hint="A quote, comment or bracket is not closed.") from error
+        raise BadArgument(
+            f"Not SQL: {error}", hint="A quote, comment or bracket is not closed.", code="bad-expression"
+        ) from error
     if not isinstance(tree, exp.Select):
-        raise BadArgument("A query must be a SELECT.", hint="SELECT ... FROM cuboid WHERE ...")
+        raise BadArgument("A query must be a SELECT.", hint="SELECT ... FROM cuboid WHERE ...", code="bad-expression")
     if tree.args.get("from_") is None:
         complain(text, 0, len(text) - 1, "no FROM: a query needs a cuboid")
     for part in ("joins", "with_", "distinct", "laterals", "windows", "qualify", "offset"):

@@ -167,7 +167,7 @@ def atomic(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     >>> del _ADDED["spread"]
     """
     if name.lower() in BUILT_IN:
-        raise BadArgument(f"'{name}' is a built-in function.", hint="Choose another name.")
+        raise BadArgument(f"'{name}' is a built-in function.", hint="Choose another name.", code="duplicate-name")
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
         _ADDED[name.lower()] = function
@@ -199,7 +199,9 @@ def call(name: str, arguments: list[Any], more: dict[str, Callable[..., Any]] | 
     given = np.asarray(function(*map(_as_table, arguments)), dtype=np.float64)
     size = arguments[0].values.shape[0]
     if given.shape != (size,):
-        raise BadArgument(f"{name}: returned the shape {given.shape}, not a number for each of {size} keys.")
+        raise BadArgument(
+            f"{name}: returned the shape {given.shape}, not a number for each of {size} keys.", code="user-code"
+        )
     return given
 
 

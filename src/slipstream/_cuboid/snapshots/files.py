@@ -75,6 +75,7 @@ class Catalogue:
             raise BadArgument(
                 f"{folder}: no snapshot.",
                 hint="`slipstream toll ... --snapshot` and `slipstream cuboid run` create one.",
+                code="no-such-file",
             )
         try:
             body = parse_json(place.read_bytes())
@@ -84,7 +85,9 @@ class Catalogue:
             patterns = {name: Pattern(name, tuple(map(float, values))) for name, values in body["patterns"].items()}
             return cls(cuboids, patterns, str(body["journal"]), str(body["checkpoint"]))
         except (OSError, BadArgument, *MALFORMED) as error:
-            raise BadInput(f"{place}: cannot be read ({error}).", hint="Create the snapshot again.") from error
+            raise BadInput(
+                f"{place}: cannot be read ({error}).", hint="Create the snapshot again.", code="damaged-output"
+            ) from error
 
     def committed(self, folder: Path) -> int:
         """The last committed batch; -1 before the first."""
@@ -99,7 +102,7 @@ def last_in_journal(file: Path) -> int:
         last = read_last_line(file)
         return int(last["batch"]) if last else -1
     except MALFORMED as error:
-        raise BadInput(f"{file}: damaged ({error}).", hint=RESCUE) from error
+        raise BadInput(f"{file}: damaged ({error}).", hint=RESCUE, code="damaged-output") from error
 
 
 def fragment_folder(snapshot: Path, name: str, fragment: int) -> Path:
@@ -192,7 +195,9 @@ class Delta(NamedTuple):
                 self._name(fragment.names)
                 _check_named(fragment, decode(fragment.schema, self.rows))
             except MALFORMED as error:
-                raise BadInput(f"Snapshot of cuboid {fragment.schema.name}: damaged ({error}).", hint=_ANEW) from error
+                raise BadInput(
+                    f"Snapshot of cuboid {fragment.schema.name}: damaged ({error}).", hint=_ANEW, code="damaged-output"
+                ) from error
         fragment.apply(self.rows)
         fragment.remove(self.gone)
 
@@ -234,4 +239,4 @@ def read_delta(place: Path) -> Delta:
 
 
 def _damaged(place: Path, error: Exception) -> BadInput:
-    return BadInput(f"{place}: damaged ({error}).", hint=_ANEW)
+    return BadInput(f"{place}: damaged ({error}).", hint=_ANEW, code="damaged-output")

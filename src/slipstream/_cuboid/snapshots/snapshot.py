@@ -112,7 +112,10 @@ class Cuboid:
         row = self._row(key)
         if row is None:
             raise BadArgument(
-                f"No {self.schema.key} {key} in cuboid {self.schema.name}.", hint=f"It holds {len(self):,} keys."
+                f"No {self.schema.key} {key} in cuboid {self.schema.name}.",
+                hint=f"It holds {len(self):,} keys.",
+                code="unknown-name",
+                found=key,
             )
         return Entity(self.schema, row, key)
 
@@ -133,7 +136,9 @@ class Cuboid:
             return int(key)
         except ValueError:
             raise BadArgument(
-                f"No {self.schema.key} {str(key)[:60]!r} in cuboid {self.schema.name}: its keys are numbers."
+                f"No {self.schema.key} {str(key)[:60]!r} in cuboid {self.schema.name}: its keys are numbers.",
+                code="unknown-name",
+                found=str(key)[:60],
             ) from None
 
     def _row(self, key: int | str) -> npt.NDArray[np.void] | None:
@@ -243,7 +248,7 @@ class Cuboid:
 
     def _dtype(self, name: str) -> np.dtype[Any]:
         if name not in (self.schema.dtype.names or ()):
-            raise BadArgument(f"No column '{name}' in cuboid {self.schema.name}.")
+            raise BadArgument(f"No column '{name}' in cuboid {self.schema.name}.", code="unknown-column", found=name)
         return np.dtype(object) if name == KEY and self.schema.text_key else self.schema.dtype[name].base
 
 
@@ -331,7 +336,12 @@ class Snapshot:
     def __getitem__(self, name: str) -> Cuboid:
         found = self._cuboids.get(name) or self._cuboids.get(name.lower())
         if found is None:
-            raise BadArgument(f"No cuboid '{name}' in {self.folder}; it has: {', '.join(self._cuboids)}.")
+            raise BadArgument(
+                f"No cuboid '{name}' in {self.folder}; it has: {', '.join(self._cuboids)}.",
+                code="unknown-name",
+                found=name,
+                expected=[*self._cuboids],
+            )
         return found
 
     @property
@@ -362,6 +372,7 @@ class Snapshot:
                     raise BadArgument(
                         f"{self.folder}: cuboids as of batch {batch} are no longer kept.",
                         hint=f"Batches {oldest} to {self.committed()} are kept.",
+                        code="not-kept",
                     ) from None
                 # removed under our hands: there is a newer image
                 continue
@@ -370,7 +381,9 @@ class Snapshot:
                     copy.advance(target, content)
                 self.batch = target
             return target
-        raise Unavailable(f"{self.folder}: batches are committed faster than they can be read.", hint="Try again.")
+        raise Unavailable(
+            f"{self.folder}: batches are committed faster than they can be read.", hint="Try again.", code="not-ready"
+        )
 
     def oldest(self) -> int:
         """Return the oldest batch as of which the cuboids can still be read."""
@@ -403,7 +416,9 @@ class Snapshot:
         job, names = self.folder.parent, outputs.output_names(self.folder.parent)
         if query not in names:
             there = ", ".join(name for name in names if name != outputs.REJECTS) or "none"
-            raise BadArgument(f"No results of a query '{query}'; queries: {there}.")
+            raise BadArgument(
+                f"No results of a query '{query}'; queries: {there}.", code="unknown-name", found=query, expected=names
+            )
         rows = outputs.visible_files(job, query, since=since + 1).read()
         return _sort_results(rows.filter((pc.field(BATCH) > since) & (pc.field(BATCH) <= self.batch)))
 

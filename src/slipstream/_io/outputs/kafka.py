@@ -124,7 +124,9 @@ class Publisher:
             message = self._consumer.poll(TIMEOUT_S)
             if message is None:
                 raise Unavailable(
-                    f"{self._topic}: the broker does not respond.", hint="Start it and run the command again."
+                    f"{self._topic}: the broker does not respond.",
+                    hint="Start it and run the command again.",
+                    code="broker-unreachable",
                 )
             if error := message.error():
                 if error.code() != KafkaError._PARTITION_EOF:
@@ -144,4 +146,5 @@ class Publisher:
             raise Unavailable(
                 f"{self._topic}: the broker does not respond ({error.args[0].str()}).",
                 hint="Start it and run the same command again to resume; no line is lost or sent twice.",
+                code="broker-unreachable",
             ) from error

@@ -163,7 +163,9 @@ def check_run(run: Run, out: Path, settings: Settings) -> None:
     """Reject settings that cannot work, before Spark starts."""
     since, until = settings.since, settings.end_of(run)
     if not 0 <= since < until:
-        raise BadArgument(f"Nothing to do from second {since} to {until}.", hint="Set --until to a later second.")
+        raise BadArgument(
+            f"Nothing to do from second {since} to {until}.", hint="Set --until to a later second.", code="empty-input"
+        )
     _check(out, settings, _fixed_of_run(run, settings))
 
 

@@ -68,7 +68,9 @@ class Layout:
                 raise ValueError(f"outputs are {layout.outputs!r}")
             return layout
         except MALFORMED as error:
-            raise BadInput(f"{out / FILE}: damaged ({error}).", hint="Start again in another --out folder.") from error
+            raise BadInput(
+                f"{out / FILE}: damaged ({error}).", hint="Start again in another --out folder.", code="damaged-output"
+            ) from error
 
     @property
     def named(self) -> bool:

@@ -47,13 +47,18 @@ def parse_queries(script: str) -> dict[str, Query]:
         raise BadArgument(
             "Queries of a toll job must be CREATE PATTERN or CREATE QUERY.",
             hint="Write CREATE QUERY ... FROM car: it is evaluated at every report.",
+            code="bad-expression",
         )
     queries = {name: Query.parse(text, {"car": CAR}, declared.patterns) for name, text in declared.queries.items()}
     own = tables.schemas(answers=True, trips=True)
     for name, query in queries.items():
         query.check_continuous(name)
         if name in own:
-            raise BadArgument(f"A query cannot be named {name}: the job has an output of that name.", hint="Rename it.")
+            raise BadArgument(
+                f"A query cannot be named {name}: the job has an output of that name.",
+                hint="Rename it.",
+                code="bad-name",
+            )
     schemas_of(queries)
     return queries
 
@@ -73,6 +78,7 @@ def prepare(out: Path, *, snapshot: bool, script: str = "") -> Publication | Non
         raise BadArgument(
             f"{out} was started {'with' if there else 'without'} --snapshot.",
             hint="Resume it the same way, or start in another folder.",
+            code="different-job",
         )
     if not wanted:
         return None

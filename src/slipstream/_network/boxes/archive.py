@@ -104,10 +104,18 @@ class Archive(Operator):
         for column in self._whole:
             require(tuples, column, "bigint")
         if not self.gap > 0 or self.rule.lateness < 0:
-            raise BadInput("archive: gap or lateness is out of range.", hint="gap > 0 and lateness >= 0, in seconds.")
+            raise BadInput(
+                "archive: gap or lateness is out of range.",
+                hint="gap > 0 and lateness >= 0, in seconds.",
+                code="out-of-range",
+            )
         for column, taken in ((self.id, _POINT), (_REASON, tuples)):
             if column in taken:
-                raise BadInput(f"archive: the column name {column!r} is reserved.", hint="Rename it with a map box.")
+                raise BadInput(
+                    f"archive: the column name {column!r} is reserved.",
+                    hint="Rename it with a map box.",
+                    code="bad-name",
+                )
         return {"trips": {self.id: tuples[self.id], **_POINT}, "rejects": {**tuples, _REASON: "text"}}
 
     def fresh(self, tuples: Schema) -> State:

@@ -181,7 +181,9 @@ def _replaced(column: Array, here: Longs, values: Array) -> Array:
 def _declared(text: str) -> tuple[str, Schema, dict[str, Pattern]]:
     script = declare.parse(text)
     if len(script.cuboids) != 1 or script.queries or script.selects:
-        raise BadInput("a keep box must declare one cuboid, and may declare patterns.", hint=_CREATE)
+        raise BadInput(
+            "a keep box must declare one cuboid, and may declare patterns.", hint=_CREATE, code="bad-expression"
+        )
     ((name, schema),) = script.cuboids.items()
     return name, schema, script.patterns
 
@@ -199,10 +201,16 @@ class Keep(Operator):
     def __post_init__(self) -> None:
         object.__setattr__(self, "ranges", tuple(self.ranges))
         if list(self.ranges) != sorted(set(self.ranges)):
-            raise BadInput(f"ranges {self.ranges}: not in increasing order.", hint="Give the first key of each range.")
+            raise BadInput(
+                f"ranges {self.ranges}: not in increasing order.",
+                hint="Give the first key of each range.",
+                code="out-of-range",
+            )
         if self.ranges and self.schema.text_key:
             raise BadInput(
-                f"ranges {self.ranges}: the key is text.", hint="Leave ranges out: the hash of a key decides."
+                f"ranges {self.ranges}: the key is text.",
+                hint="Leave ranges out: the hash of a key decides.",
+                code="bad-type",
             )
 
     @property
@@ -249,7 +257,9 @@ class Keep(Operator):
         for name in self.schema.names:
             require(tuples, name, *NUMBERS)
         if REASON in tuples:
-            raise BadInput(f"the column {REASON!r} is reserved for rejects.", hint="Rename it with a map box.")
+            raise BadInput(
+                f"the column {REASON!r} is reserved for rejects.", hint="Rename it with a map box.", code="bad-name"
+            )
         return {"kept": tuples, "rejects": {**tuples, REASON: "text"}}
 
     def fresh(self, tuples: operators.Schema) -> dict[str, KeptCuboid]:  # noqa: ARG002
@@ -298,7 +308,7 @@ def _parsed(keep: Keep, text: str) -> Query:
     """Parse a query over the cuboid of a keep box; it may declare its own patterns."""
     script = declare.parse(text)
     if len(script.selects) != 1 or script.queries or script.cuboids:
-        raise BadInput("a query box must have one SELECT, after any CREATE PATTERN statements.")
+        raise BadInput("a query box must have one SELECT, after any CREATE PATTERN statements.", code="bad-expression")
     return Query.parse(script.selects[0], {keep.cuboid_name: keep.schema}, keep.patterns | script.patterns)
 
 
@@ -308,7 +318,7 @@ def _types(query: Query) -> operators.Schema:
     for name, type_ in zip(query.names, no_rows(query).schema.types, strict=True):
         found[name] = _type_of(type_)
     if len(found) < len(query.names):
-        raise BadInput("two columns have the same name.", hint="Rename one with AS.")
+        raise BadInput("two columns have the same name.", hint="Rename one with AS.", code="duplicate-name")
     return found
 
 
@@ -391,7 +401,11 @@ class CuboidLookup(_Asking):
         wanted = ", ".join(f"{text} AS {name}" for name, text in self.columns.items())
         query = _parsed(keep, f"SELECT {wanted} FROM {keep.cuboid_name}")
         if not query.keeps_all or query.names != list(self.columns):
-            raise BadInput("its columns must be expressions over one key.", hint="mean: avg(speed), last: speed[0]")
+            raise BadInput(
+                "its columns must be expressions over one key.",
+                hint="mean: avg(speed), last: speed[0]",
+                code="bad-expression",
+            )
         return query
 
     def outputs(
@@ -403,14 +417,20 @@ class CuboidLookup(_Asking):
         """The tuple's columns, and those looked up."""
         require(tuples, self.by, _key_type(_is_keep(keep).schema))
         if not self.columns:
-            raise BadInput("no columns to look up.", hint="lookup: {mean: avg(speed)}")
+            raise BadInput("no columns to look up.", hint="lookup: {mean: avg(speed)}", code="missing-value")
         for name in self.columns:
             if name in tuples:
-                raise BadInput(f"column {name!r} already exists in the tuple.", hint="Rename the result.")
+                raise BadInput(
+                    f"column {name!r} already exists in the tuple.", hint="Rename the result.", code="duplicate-name"
+                )
         found = _types(self._query(_is_keep(keep)))
         for name, type_ in found.items():
             if type_ == LIST:
-                raise BadInput(f"column {name!r} is an atomic stream.", hint=f"Write {name}[0], or a function of it.")
+                raise BadInput(
+                    f"column {name!r} is an atomic stream.",
+                    hint=f"Write {name}[0], or a function of it.",
+                    code="bad-type",
+                )
         return {"out": tuples | found}
 
     def step(self, keep: Keep, state: Mapping[str, KeptCuboid], kept: Train, tuples: Train) -> dict[str, Train]:
@@ -433,7 +453,9 @@ def _scattered(column: Array, where: Bools) -> Array:
 
 def _is_keep(box: Any) -> Keep:
     if not isinstance(box, Keep):
-        raise BadInput("its first input is not a keep box.", hint="Give the name of a keep box first.")
+        raise BadInput(
+            "its first input is not a keep box.", hint="Give the name of a keep box first.", code="bad-network"
+        )
     return box
 
 
@@ -447,7 +469,7 @@ def cuboids_of(boxes: Iterable[Any]) -> Catalogue | None:
     for box in boxes:
         for name, schema in box.published().items() if isinstance(box, Operator) else ():
             if name in found:
-                raise BadInput(f"two boxes keep the cuboid {name!r}.", hint="Rename one.")
+                raise BadInput(f"two boxes keep the cuboid {name!r}.", hint="Rename one.", code="duplicate-name")
             found[name] = schema
         patterns |= box.patterns if isinstance(box, Keep) else {}
     return Catalogue(found, patterns, journal=f"../{JOURNAL}") if found else None

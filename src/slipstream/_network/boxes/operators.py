@@ -93,7 +93,9 @@ class KeyedTable:
         for name, (type_, _) in columns.items():
             if plain_type(type_) == TEXT:
                 raise BadArgument(
-                    f"column {name}: only the key of a keyed table can be text.", hint="Store a number instead."
+                    f"column {name}: only the key of a keyed table can be text.",
+                    hint="Store a number instead.",
+                    code="bad-type",
                 )
         known = {name: (_kind(type_), value) for name, (type_, value) in columns.items()}
         self._groups = Groups({name: _kind(type_) for name, type_ in key.items()}, known)
@@ -309,7 +311,11 @@ class Operator:
         """The number of an output."""
         if output not in self.ports:
             raise BadInput(
-                f"{self.name or self.kind} has no output {output!r}.", hint=f"It has: {', '.join(self.ports)}."
+                f"{self.name or self.kind} has no output {output!r}.",
+                hint=f"It has: {', '.join(self.ports)}.",
+                code="unknown-name",
+                found=output,
+                expected=[*self.ports],
             )
         return self.ports.index(output)
 
@@ -324,11 +330,19 @@ def require(schema: Schema, column: str, *types: str) -> None:
     It must be: bigint.
     """
     if column not in schema:
-        raise BadInput(f"no column {column!r}.", hint=f"The input has: {', '.join(schema)}.")
+        raise BadInput(
+            f"no column {column!r}.",
+            hint=f"The input has: {', '.join(schema)}.",
+            code="unknown-column",
+            found=column,
+            expected=[*schema],
+        )
     kinds = [plain_type(type_) for type_ in types]
     if types and plain_type(schema[column]) not in (*kinds, UNKNOWN):
         wanted = ", ".join(map(spark_type, kinds))
-        raise BadInput(f"column {column!r} is {spark_type(schema[column])}.", hint=f"It must be: {wanted}.")
+        raise BadInput(
+            f"column {column!r} is {spark_type(schema[column])}.", hint=f"It must be: {wanted}.", code="bad-type"
+        )
 
 
 _registered: dict[str, type[Operator]] = {}
@@ -342,11 +356,18 @@ def register(operator: OperatorClass) -> OperatorClass:
         raise BadArgument(
             f"operator {label}: {operator.name!r} is not a valid name.",
             hint='Set name = "..." in the class, with lower-case letters, digits and underscores.',
+            code="bad-name",
         )
     if not dataclasses.is_dataclass(operator) or not operator.__dataclass_params__.frozen:  # type: ignore[attr-defined]
-        raise BadArgument(f"operator {label}: not a frozen dataclass.", hint="Write @dataclass(frozen=True) above it.")
+        raise BadArgument(
+            f"operator {label}: not a frozen dataclass.",
+            hint="Write @dataclass(frozen=True) above it.",
+            code="user-code",
+        )
     if not operator.ports or len(set(operator.ports)) != len(operator.ports):
-        raise BadArgument(f"operator {label}: invalid ports {operator.ports}.", hint="Name each output once.")
+        raise BadArgument(
+            f"operator {label}: invalid ports {operator.ports}.", hint="Name each output once.", code="user-code"
+        )
     _registered[operator.name] = operator
     return operator
 
@@ -361,7 +382,7 @@ def find(name: str) -> type[Operator]:
 def _not_registered(name: str) -> BadInput:
     near = difflib.get_close_matches(name, _registered, 1)
     guess = f"Did you mean {near[0]!r}?" if near else "Give the Python file that registers it with --functions."
-    return BadInput(f"no operator {name!r}.", hint=guess)
+    return BadInput(f"no operator {name!r}.", hint=guess, code="unknown-name", found=name)
 
 
 def registered() -> list[type[Operator]]:
@@ -449,6 +470,7 @@ def _check_train(operator: Operator, output: str, train: Train, schema: Schema) 
             raise BadInput(
                 f"operator {operator.name or operator.kind}, output {output}: column {name!r} {got}.",
                 hint="step must return the columns that outputs declares.",
+                code="user-code",
             )
         columns[name] = np.asarray(values, _NUMPY.get(type_, np.int64))
     return train.with_columns(columns)

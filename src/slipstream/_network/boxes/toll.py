@@ -128,9 +128,19 @@ class Toll(Operator):
         if isinstance(self.rules, str) and (own := rule_sets.registered(self.rules)):
             object.__setattr__(self, "rules", own)  # workers do not know what is registered here
         if isinstance(self.rules, str) and self.rules not in RULES:
-            raise BadInput(f"no rules {self.rules!r}.", hint=f"Rule sets: {', '.join(rule_sets.known())}.")
+            raise BadInput(
+                f"no rules {self.rules!r}.",
+                hint=f"Rule sets: {', '.join(rule_sets.known())}.",
+                code="unknown-value",
+                found=self.rules,
+                expected=[*rule_sets.known()],
+            )
         if not 0 <= self.lateness <= MOST_LATENESS:
-            raise BadInput(f"lateness {self.lateness}: out of range.", hint=f"Give 0 to {MOST_LATENESS} seconds.")
+            raise BadInput(
+                f"lateness {self.lateness}: out of range.",
+                hint=f"Give 0 to {MOST_LATENESS} seconds.",
+                code="out-of-range",
+            )
 
     def outputs(self, tuples: Schema) -> dict[str, Schema]:
         """The five answers, and the rejects."""
@@ -138,7 +148,9 @@ class Toll(Operator):
             require(tuples, name, *(("integer", "text") if name == VID else ("integer",)))
         ids = plain_type(tuples[VID])
         if ids == "text" and self.publish:
-            raise BadInput("publish: cars are published by number, and vid is text.", hint="Leave publish out.")
+            raise BadInput(
+                "publish: cars are published by number, and vid is text.", hint="Leave publish out.", code="bad-type"
+            )
         found = {**_COLUMNS, REJECTS: FIELDS}
         schemas: dict[str, Schema] = {
             output: {name: ids if name == VID else "integer" for name in columns} for output, columns in found.items()

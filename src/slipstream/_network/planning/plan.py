@@ -200,7 +200,9 @@ class _Planner:
             return (Way((arc,)),)
         found = tuple(Way((*path.arcs, arc)) for input_ in node.inputs for path in self._paths(input_))
         if len(found) > _MOST_WAYS:
-            raise BadInput(f"{arc}: more than {_MOST_WAYS:,} ways lead there.", hint="Unite fewer streams.")
+            raise BadInput(
+                f"{arc}: more than {_MOST_WAYS:,} ways lead there.", hint="Unite fewer streams.", code="too-large"
+            )
         return found
 
     def _delivery(

@@ -228,6 +228,7 @@ class _StagePlanner:
                 f"box {runner.node.name} ({box.name}) uses the state of {lender}, but its other inputs come from a "
                 "later stage.",
                 hint="Run the network with --parallel 1, and without expressions that only Spark can compute there.",
+                code="bad-network",
             )
 
     def _places_inside(self, inside: list[tuple[Chain, Delivery]]) -> tuple[int, ...] | None:

@@ -53,9 +53,12 @@ def single_cuboid(script: Script) -> tuple[str, Schema]:
         raise BadArgument(
             f"--schema declares {len(script.cuboids)} cuboids; a stream fills one.",
             hint="CREATE CUBOID stock (stock_id INT KEY, price AST(10))",
+            code="bad-expression",
         )
     if script.selects:
-        raise BadArgument("A continuous query needs a name.", hint="CREATE QUERY name AS SELECT ...")
+        raise BadArgument(
+            "A continuous query needs a name.", hint="CREATE QUERY name AS SELECT ...", code="missing-value"
+        )
     return next(iter(script.cuboids.items()))
 
 
@@ -69,7 +72,11 @@ def build_network(script: Script, ranges: tuple[int, ...] = ()) -> Network:
     name, schema = single_cuboid(script)
     _check_queries(script)
     if list(ranges) != sorted(set(ranges)):
-        raise BadArgument(f"--ranges {ranges}: not in increasing order.", hint="Give the first key of each range.")
+        raise BadArgument(
+            f"--ranges {ranges}: not in increasing order.",
+            hint="Give the first key of each range.",
+            code="out-of-range",
+        )
     builder = Builder(name)
     box = _unused(name, script.queries)
     source = builder.source(_unused("stream", [*script.queries, box]), **source_columns(schema))
@@ -85,7 +92,7 @@ def _check_queries(script: Script) -> None:
     for label, text in script.queries.items():
         Query.parse(text, script.cuboids, script.patterns).check_continuous(label)
     if REJECTS in script.queries:
-        raise BadArgument(f"A query cannot be named {REJECTS}.", hint="Choose another name.")
+        raise BadArgument(f"A query cannot be named {REJECTS}.", hint="Choose another name.", code="bad-name")
 
 
 def _unused(name: str, names: Mapping[str, Any] | list[str]) -> str:
@@ -102,7 +109,9 @@ def open_existing(out: Path, network: Network) -> Execution | None:
     snapshot = out / files.FOLDER
     if (snapshot / files.FILE).exists() and files.Catalogue.read(snapshot).cuboids != _keep_of(network).published():
         raise BadArgument(
-            f"--out {out}: has another cuboid.", hint="Give another folder, or the schema it was started with."
+            f"--out {out}: has another cuboid.",
+            hint="Give another folder, or the schema it was started with.",
+            code="different-job",
         )
     if _is_unfinished(out):
         shutil.rmtree(out)
@@ -113,6 +122,7 @@ def open_existing(out: Path, network: Network) -> Execution | None:
         raise BadArgument(
             f"--out {out}: was started with other queries, patterns or ranges.",
             hint="Give another folder, or the original ones.",
+            code="different-job",
         )
     return found
 
@@ -137,6 +147,8 @@ def read_run(where: str, schema: Schema, columns: Mapping[str, str]) -> pa.Table
             raise BadArgument(
                 f"{where}: no column '{field}'; it has: {', '.join(FIELDS)}.",
                 hint=f"Map one of them: --columns {name}=FIELD.",
+                code="unknown-column",
+                expected=[*FIELDS],
             )
     run = Run.open(where)
     tuples = run.tuples(run.minutes)

@@ -177,6 +177,7 @@ class Execution:
             raise BadArgument(
                 f"{folder}: not the folder of a network.",
                 hint="`slipstream network run FILE --input SOURCE=RECORDING --out DIR` starts one.",
+                code="wrong-file-type",
             )
         return cls.of(folder, files.load(folder / FILE))
 
@@ -374,7 +375,13 @@ class Execution:
         known = {str(place) for place in self.places}
         for name, share in wanted.items():
             if name not in known or not 0 <= share <= 1:
-                raise BadArgument(f"cannot drop {share} at {name!r}.", hint=f"Places: {'; '.join(sorted(known))}.")
+                raise BadArgument(
+                    f"cannot drop {share} at {name!r}.",
+                    hint=f"Places: {'; '.join(sorted(known))}.",
+                    code="unknown-name",
+                    found=name,
+                    expected=[*sorted(known)],
+                )
         self._replace(shedding.SHARES, json.dumps({name: share for name, share in wanted.items() if share}))
 
     def _log_shed(self, source: str, train: str, tuples: int, dropped: Mapping[str, int]) -> None:
@@ -547,6 +554,8 @@ class Execution:
             raise BadArgument(
                 f"{point}: no such connection point.",
                 hint=f"Points: {', '.join(kept) or 'none; add some under points:'}.",
+                code="unknown-name",
+                expected=[*kept],
             )
         return PointHistory(self.folder / "points" / point, kept[point])
 
@@ -582,7 +591,9 @@ class Execution:
     def _arc(self, name: str) -> Arc:
         arcs = {end.name: end.arc for end in self.network.ends} | self.taps
         if name not in arcs:
-            raise BadArgument(f"{name}: no such output.", hint=f"Outputs: {', '.join(arcs)}.")
+            raise BadArgument(
+                f"{name}: no such output.", hint=f"Outputs: {', '.join(arcs)}.", code="unknown-name", expected=[*arcs]
+            )
         return arcs[name]
 
 
@@ -618,7 +629,12 @@ def destinations_of(network: Network, more: Wheres) -> dict[str, list[str]]:
     found = {output.name: list(output.to) for output in network.outputs if not output.view}
     for name, wheres in more.items():
         if name not in found and name != REJECTS:
-            raise BadArgument(f"--to {name}=...: no such output.", hint=f"Outputs: {', '.join([*found, REJECTS])}.")
+            raise BadArgument(
+                f"--to {name}=...: no such output.",
+                hint=f"Outputs: {', '.join([*found, REJECTS])}.",
+                code="unknown-name",
+                expected=[*found, REJECTS],
+            )
         found[name] = list(dict.fromkeys([*found.get(name, []), *wheres]))
     return {name: wheres for name, wheres in found.items() if wheres}
 
@@ -628,7 +644,12 @@ def check_taps(network: Network, arcs: Iterable[Arc]) -> None:
     names = {place.name for place in network.places}
     for arc in arcs:
         if arc.origin not in names:
-            raise BadArgument(f"no arc {str(arc)!r} to tap.", hint=f"Arcs begin at: {', '.join(sorted(names))}.")
+            raise BadArgument(
+                f"no arc {str(arc)!r} to tap.",
+                hint=f"Arcs begin at: {', '.join(sorted(names))}.",
+                code="unknown-name",
+                expected=[*sorted(names)],
+            )
 
 
 def pushdown_predicate(network: Network, source: str, tapped: Iterable[Arc] = ()) -> str:

@@ -71,6 +71,7 @@ class Expression:
             raise BadInput(
                 f"{self.text!r}: overflow or division by zero{' where ' * bool(tuple_)}{tuple_}.",
                 hint="Filter out such tuples first, or use try_divide, nullif or CASE.",
+                code="arithmetic-error",
             )
         return encode(found, self.type, count)
 
