@@ -27,9 +27,9 @@ from slipstream._errors import (
     Place,
     SlipstreamError,
     Unavailable,
-    carried_in,
     classify,
     locate,
+    read_carried,
 )
 
 ROOT = Path(__file__).parents[1]
@@ -153,7 +153,7 @@ def test_an_error_survives_pickling_copying_and_a_traceback_of_spark(error: Slip
     for other in (
         pickle.loads(pickle.dumps(error)),
         copy.copy(error),
-        carried_in(f"Traceback\nx.BadInput: no\n{note}\n\tat y"),
+        read_carried(f"Traceback\nx.BadInput: no\n{note}\n\tat y"),
     ):
         assert type(other) is type(error)
         assert other.to_json() == error.to_json()
@@ -161,9 +161,9 @@ def test_an_error_survives_pickling_copying_and_a_traceback_of_spark(error: Slip
 
 
 def carry(error: SlipstreamError) -> object:
-    from slipstream._errors import _carried
+    from slipstream._errors import _carry
 
-    return _carried(error)
+    return _carry(error)
 
 
 @given(errors, texts.filter(bool), texts.filter(bool))

@@ -47,8 +47,8 @@ def page() -> str:
             _place(),
             "`log`, if present, names the file with Spark's own messages.\n",
             "## Codes\n",
-            "Codes are stable; sentences are not. In Python, `error.code`. Error responses of the console have the same "
-            "fields.\n",
+            "Codes are stable; sentences are not. In Python, `error.code`. Error responses of the console have "
+            "the same fields.\n",
             meanings(CODES),
         )
     )

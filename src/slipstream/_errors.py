@@ -184,7 +184,7 @@ class SlipstreamError(Exception):
         if self.code not in CODES:
             raise ValueError(f"{self.code}: no such code of an error; add it to CODES")
         self.place = replace(place, words=str(place)) if place else Place()
-        self.problem = problem or f"found {_listed(found)}, expected {_listed(expected)}."
+        self.problem = problem or f"found {_join(found)}, expected {_join(expected)}."
         self.joint = ": "  # what stands between the place and the problem
         self.found, self.expected, self.hint = found, expected, hint
         self._notes: list[str] = []
@@ -199,12 +199,12 @@ class SlipstreamError(Exception):
         return f"{self.message}\n{self.hint}" if self.hint else self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (type(self), vars(self))
+        return _rebuild, (type(self), vars(self))
 
     def to_json(self) -> dict[str, Any]:
         """The error as programs read it: ``slipstream ... --json`` prints this."""
         body = {"code": self.code, "kind": type(self).__name__, "message": self.message, "hint": self.hint}
-        data = {"place": self.place.to_json(), "found": _plain(self.found), "expected": _plain(self.expected)}
+        data = {"place": self.place.to_json(), "found": _to_plain(self.found), "expected": _to_plain(self.expected)}
         return body | {name: value for name, value in data.items() if value not in (None, {})}
 
     def within(
@@ -227,7 +227,7 @@ class SlipstreamError(Exception):
     @property
     def __notes__(self) -> list[str]:  # type: ignore[override]
         """Notes that were added; and for a traceback that Spark sends from a worker to the driver, the data."""
-        return [*self._notes, MARK + json.dumps(_carried(self))] if _is_formatted_by_spark() else self._notes
+        return [*self._notes, MARK + json.dumps(_carry(self))] if _is_formatted_by_spark() else self._notes
 
     def _render_traceback_(self) -> list[str]:
         """What a notebook shows: the message and the hint, without the frames of our own code."""
@@ -290,7 +290,7 @@ def classify(error: OSError) -> str:
     return _OS_CODES.get(error.errno or 0, "io-error")
 
 
-def carried_in(text: str) -> SlipstreamError | None:
+def read_carried(text: str) -> SlipstreamError | None:
     """The error of ours that a traceback of a worker carries; the last one, which is what the others led to."""
     _, found, rest = text.rpartition(MARK)
     if not found:
@@ -299,27 +299,27 @@ def carried_in(text: str) -> SlipstreamError | None:
         (kind, state), _ = json.JSONDecoder().raw_decode(rest)
     except ValueError:  # cut short by whoever passed it on
         return None
-    kinds = {one.__name__: one for one in _kinds(SlipstreamError)}
+    kinds = {one.__name__: one for one in _list_kinds(SlipstreamError)}
     state["place"] = Place(**state["place"])
-    return _rebuilt(kinds.get(kind, SlipstreamError), state)
+    return _rebuild(kinds.get(kind, SlipstreamError), state)
 
 
-def _carried(error: SlipstreamError) -> tuple[str, dict[str, Any]]:
-    state = {name: _plain(value) for name, value in vars(error).items() if not name.startswith("_")}
+def _carry(error: SlipstreamError) -> tuple[str, dict[str, Any]]:
+    state = {name: _to_plain(value) for name, value in vars(error).items() if not name.startswith("_")}
     return type(error).__name__, state | {"place": asdict(error.place)}
 
 
-def _rebuilt(kind: type[SlipstreamError], state: dict[str, Any]) -> SlipstreamError:
+def _rebuild(kind: type[SlipstreamError], state: dict[str, Any]) -> SlipstreamError:
     made = kind(state["problem"])
     vars(made).update(state)
     made.args = (made.message,)
     return made
 
 
-def _kinds(kind: type[SlipstreamError]) -> Iterator[type[SlipstreamError]]:
+def _list_kinds(kind: type[SlipstreamError]) -> Iterator[type[SlipstreamError]]:
     yield kind
     for below in kind.__subclasses__():
-        yield from _kinds(below)
+        yield from _list_kinds(below)
 
 
 def _is_formatted_by_spark() -> bool:
@@ -332,15 +332,15 @@ def _is_formatted_by_spark() -> bool:
     return False
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """A value as JSON has it."""
     if isinstance(value, dict):
-        return {str(name): _plain(inner) for name, inner in value.items()}
+        return {str(name): _to_plain(inner) for name, inner in value.items()}
     if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):
-        return [_plain(inner) for inner in value]
+        return [_to_plain(inner) for inner in value]
     return value if value is None or isinstance(value, str | int | float | bool) else str(value)
 
 
-def _listed(value: Any) -> str:
+def _join(value: Any) -> str:
     several = isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes)
     return ", ".join(map(str, value)) if several else str(value)

@@ -34,7 +34,7 @@ from slipstream._io.readers.user_sources import Source, UserFeed
 from slipstream._network.algebra import Schema
 from slipstream._network.boxes.archive import archive_boxes, to_trips
 from slipstream._network.boxes.operators import UNKNOWN
-from slipstream._network.boxes.window_functions import arrow_array, encode_column
+from slipstream._network.boxes.window_functions import encode_column, to_arrow
 from slipstream._network.flow import sort_train
 from slipstream._network.planning.plan import plan
 from slipstream._network.running.trains import SEQ, TS
@@ -271,7 +271,7 @@ class MemoryHost:
                 for parcel in Load.from_bytes(row.chunk, len(made.keys)).parcels if row.what == DELIVERED else ():
                     name, train = names[parcel.address], sort_train(parcel.train)
                     layout = made.outputs[name].layout.types
-                    arrays = {column: arrow_array(train.columns[column], type_) for column, type_ in layout.items()}
+                    arrays = {column: to_arrow(train.columns[column], type_) for column, type_ in layout.items()}
                     found[name] = to_trips(trips[name], arrays) if name in trips else pa.table(arrays)
         none = {name: pa.table({}) for name in self.outputs}
         return none | found

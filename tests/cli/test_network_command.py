@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from commands import Slipstream
-from slipstream._cli.network.options import parse_rates, rates_of
+from slipstream._cli.network.options import assign_rates, parse_rates
 from slipstream._errors import BadArgument
 from slipstream._network import files
 from slipstream._network.running.run_folder import Execution
@@ -219,8 +219,8 @@ def test_trains_and_rates_of_a_recording_may_differ_by_source(tmp_path: Path) ->
 
 def test_a_rate_is_of_every_source_or_of_one() -> None:
     network = files.loads(TWO)
-    assert rates_of(network, {}) == {}
-    assert rates_of(network, parse_rates(["10"])) == {"slow": 10.0, "fast": 10.0}
-    assert rates_of(network, parse_rates(["10", "fast=1000"])) == {"slow": 10.0, "fast": 1000.0}
+    assert assign_rates(network, {}) == {}
+    assert assign_rates(network, parse_rates(["10"])) == {"slow": 10.0, "fast": 10.0}
+    assert assign_rates(network, parse_rates(["10", "fast=1000"])) == {"slow": 10.0, "fast": 1000.0}
     with pytest.raises(BadArgument, match=r"no --rate for slow\."):
-        rates_of(network, parse_rates(["fast=1000"]))
+        assign_rates(network, parse_rates(["fast=1000"]))

@@ -62,7 +62,7 @@ for family in (
     family.add_to(app)
 
 
-def _version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         print(f"slipstream {__version__}")
         raise typer.Exit
@@ -71,7 +71,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def slipstream(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Streams and trajectories of moving vehicles, on Apache Spark."""

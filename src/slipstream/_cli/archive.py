@@ -29,8 +29,8 @@ from slipstream._cli.common.jobs import (
     check_input,
     check_message_schema,
     check_pace,
-    feed_settings,
-    rejects_of,
+    find_rejects,
+    read_feed_settings,
     run_job,
 )
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show
@@ -90,7 +90,7 @@ def archive(
     from slipstream._linear_road.job.engine import Settings
     from slipstream._linear_road.job.layout import TRIPS
 
-    feed = feed_settings(
+    feed = read_feed_settings(
         input_,
         follow=follow,
         lateness=lateness,
@@ -116,4 +116,4 @@ def archive(
     clear_job(out, overwrite)
     summary = run_job(input_, multiply, out, settings, master, conf)
     show(summary, as_json=as_json, title=f"Archived into {out}")
-    check_rejects(summary["rejects"], summary["rejects"] + summary["tuples"], max_rejects, rejects_of(out, text=text))
+    check_rejects(summary["rejects"], summary["rejects"] + summary["tuples"], max_rejects, find_rejects(out, text=text))

@@ -67,12 +67,12 @@ def console(
     from slipstream._console.guard import AccessRules, is_loopback
     from slipstream._console.server import create, page_advice, serve, static
 
-    workspace = _workspace(folders or [])
+    workspace = _open_workspace(folders or [])
     check_there(token_file, option="--token-file", what="file", hint="Put a long random word into it.")
     for file in functions or ():
         load_functions(file)
     port = port or _free_port(host)
-    token = "" if is_loopback(host) else _token(token_file)
+    token = "" if is_loopback(host) else _read_token(token_file)
     rules = AccessRules(host, port, token, tuple(name or ()))
     _check_port(host, port)
 
@@ -89,7 +89,7 @@ def console(
     serve(create(workspace, rules, master), host, port)
 
 
-def _workspace(folders: list[Path]) -> Workspace:
+def _open_workspace(folders: list[Path]) -> Workspace:
     """What the page may see: what was given, else the current folder, with new results in its ``runs``."""
     from slipstream._console.workspace import Workspace
 
@@ -104,7 +104,7 @@ def _workspace(folders: list[Path]) -> Workspace:
     return Workspace.over(folders or [Path(), *filter(Path.is_dir, [runs])], home=None if folders else runs)
 
 
-def _token(file: Path | None) -> str:
+def _read_token(file: Path | None) -> str:
     if file is None:
         return secrets.token_urlsafe(24)
     try:

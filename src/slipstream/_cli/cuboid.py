@@ -16,10 +16,18 @@ from rich.table import Table
 from slipstream._cli.common.checks import check_new, check_writable
 from slipstream._cli.common.commands import Family
 from slipstream._cli.common.functions import Functions, load_functions
-from slipstream._cli.common.jobs import Columns, CompactEvery, Fields, KafkaConfig, MessageSchema, SchemaRegistry, named
-from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, spark_session
+from slipstream._cli.common.jobs import (
+    Columns,
+    CompactEvery,
+    Fields,
+    KafkaConfig,
+    MessageSchema,
+    SchemaRegistry,
+    parse_fields,
+)
+from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, start_spark
 from slipstream._cli.common.overwriting import HINT, Afresh, Overwrite, clear_job, replacing
-from slipstream._cli.common.tables import print_table, shown
+from slipstream._cli.common.tables import format_value, print_table
 from slipstream._cli.network.options import Format
 from slipstream._errors import BadArgument, Unavailable, classify
 from slipstream._io.kafka import read_settings
@@ -42,7 +50,7 @@ SMALL = 8 << 20
 Folder = Annotated[Path, typer.Argument(help="The folder of a run: of `cuboid run`, or of `toll --snapshot`.")]
 
 
-def _text(given: str) -> str:
+def _read_text(given: str) -> str:
     """The text that was given, or the contents of the file of that name."""
     if len(given) < 250 and "\n" not in given and Path(given).is_file():
         return Path(given).read_text(encoding="utf-8")
@@ -125,36 +133,36 @@ def run(
     stocks` a live topic of JSON
     """
     from slipstream._cuboid import declare
-    from slipstream._cuboid.sources import cuboid_feed, source_columns
+    from slipstream._cuboid.sources import list_source_columns, make_cuboid_feed
     from slipstream._io.formats.decoding import parse_columns
     from slipstream._io.sources import Definition
     from slipstream._network.running import filling
 
     load_functions(functions)
-    script = declare.parse(_text(schema))
+    script = declare.parse(_read_text(schema))
     _, cuboid = filling.single_cuboid(script)
     settings = read_settings(kafka_config or [])
-    mapped = parse_columns(columns or [], "", source_columns(cuboid), strict=True)
+    mapped = parse_columns(columns or [], "", list_source_columns(cuboid), strict=True)
     given: Feed | pa.Table
     if is_run := filling.is_run(source):
         given = filling.read_run(source, cuboid, mapped)
     else:
-        feed = cuboid_feed(
+        feed = make_cuboid_feed(
             source,
             cuboid,
             encoding=format_,
             columns=mapped,
-            fields=named(fields),
+            fields=parse_fields(fields),
             follow=follow,
             settings=settings,
             definition=Definition(message_schema, schema_registry),
         )
         given = replace(feed, most_files=batch_files)
-    network = filling.build_network(script, _bounds(ranges))
+    network = filling.build_network(script, _parse_bounds(ranges))
     clear_job(out, overwrite)
     filling.open_existing(out, network)
-    small = not is_run and not follow and _bytes(source) < SMALL
-    spark = spark_session("cuboid run", master, conf, quick=small)
+    small = not is_run and not follow and _count_bytes(source) < SMALL
+    spark = start_spark("cuboid run", master, conf, quick=small)
     result = filling.fill(
         spark, given, network, out, fragments=fragments, settings=settings, compact_every=compact_every
     )
@@ -163,7 +171,7 @@ def run(
     check_rejects(result["rejected"], result["rows"], max_rejects, f"{out} (output rejects)")
 
 
-def _bounds(ranges: str) -> tuple[int, ...]:
+def _parse_bounds(ranges: str) -> tuple[int, ...]:
     try:
         return tuple(int(bound) for bound in ranges.split(",") if bound)
     except ValueError as error:
@@ -172,7 +180,7 @@ def _bounds(ranges: str) -> tuple[int, ...]:
         ) from error
 
 
-def _bytes(source: str) -> int:
+def _count_bytes(source: str) -> int:
     """What is there now of files."""
     path = Path(source)
     inside = path.iterdir() if path.is_dir() else [path]
@@ -199,7 +207,7 @@ def get(
 
     wanted = Reference.parse(reference) if key is None else Reference(reference, key)
     cuboid = Snapshot.open(folder)[wanted.cuboid]
-    print(json.dumps(_plain(wanted.of(cuboid[wanted.key]))))
+    print(json.dumps(_to_plain(wanted.of(cuboid[wanted.key]))))
 
 
 @app.command()
@@ -238,11 +246,13 @@ def query(
 
     load_functions(functions)
     snapshot = Snapshot.open(folder)
-    parse_query(snapshot, _text(text))
-    spark = spark_session("cuboid query", master, conf) if on_spark else None
+    parse_query(snapshot, _read_text(text))
+    spark = start_spark("cuboid query", master, conf) if on_spark else None
     while True:
         answer = (
-            run_query_in_spark(spark, snapshot, _text(text)) if spark is not None else run_query(snapshot, _text(text))
+            run_query_in_spark(spark, snapshot, _read_text(text))
+            if spark is not None
+            else run_query(snapshot, _read_text(text))
         )
         _print_rows({name: column.tolist() for name, column in answer.items()}, snapshot.batch, as_json)
         if not every:
@@ -269,7 +279,7 @@ def results(
     while True:
         snapshot.batch = snapshot.committed()
         for row in snapshot.results(name, since).to_pylist():
-            print(json.dumps(_plain(row)), flush=True)
+            print(json.dumps(_to_plain(row)), flush=True)
         since = snapshot.batch
         if not follow:
             return
@@ -291,15 +301,15 @@ def metrics(
     from slipstream._cuboid import consistency
 
     check_writable(png, "--png")
-    found = consistency.moments(folder)
+    found = consistency.read_moments(folder)
     if not found:
         raise Unavailable(
             f"{folder}: no batch has been measured yet.", hint="Try again when one is committed.", code="not-ready"
         )
-    measured = consistency.figures(found)
+    measured = consistency.compute_figures(found)
     if png is not None:
         try:
-            consistency.qos_map(found).savefig(png, format="png")
+            consistency.plot_qos_map(found).savefig(png, format="png")
         except OSError as error:
             raise Unavailable(
                 f"--png {png}: {error.strerror}.", hint="Give a file that can be written.", code=classify(error)
@@ -309,29 +319,29 @@ def metrics(
     show(measured, as_json=as_json, title=f"Real-time consistency of {folder}")
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """JSON knows no NaN."""
     if isinstance(value, dict):
-        return {name: _plain(inner) for name, inner in value.items()}
+        return {name: _to_plain(inner) for name, inner in value.items()}
     if isinstance(value, list):
-        return [_plain(inner) for inner in value]
+        return [_to_plain(inner) for inner in value]
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _print_rows(columns: dict[str, list[Any]], batch: int, as_json: bool) -> None:
     if as_json:
         rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-        print(json.dumps({"batch": batch, "rows": _plain(rows)}), flush=True)
+        print(json.dumps({"batch": batch, "rows": _to_plain(rows)}), flush=True)
         return
     table = Table(*map(escape, columns), title=f"as of batch {batch}")
     for values in zip(*columns.values(), strict=True):
-        table.add_row(*(escape(_cell(value)) for value in values))
+        table.add_row(*(escape(_format_cell(value)) for value in values))
     print_table(table, nothing="no rows")
 
 
-def _cell(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     """A whole number may be a key: it stands as it is."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else shown(value)
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else format_value(value)
 
 
 def add_to(parent: typer.Typer) -> None:

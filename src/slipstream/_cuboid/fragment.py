@@ -76,7 +76,7 @@ def insert(parts: Parts, key: int) -> int:
 
 
 @compiled
-def slot_of(parts: Parts, key: int) -> int:
+def find_slot(parts: Parts, key: int) -> int:
     """The hash place of an existing key."""
     places = parts.slots.size
     place = place_of(key, places)
@@ -114,15 +114,15 @@ def remove_all(parts: Parts, coming: Parts, done: int, keys: Longs) -> None:
         row = locate(parts, keys[i])
         if row == EMPTY:
             continue
-        empty_slot(parts, slot_of(parts, keys[i]))
+        empty_slot(parts, find_slot(parts, keys[i]))
         if row < done:
-            empty_slot(coming, slot_of(coming, keys[i]))
+            empty_slot(coming, find_slot(coming, keys[i]))
         last = parts.size[0] - 1
         if row != last:
             moved = parts.rows[last].key
-            parts.slots[slot_of(parts, moved)] = row
+            parts.slots[find_slot(parts, moved)] = row
             if last < done:
-                coming.slots[slot_of(coming, moved)] = row
+                coming.slots[find_slot(coming, moved)] = row
             elif row < done:
                 coming.slots[free_place(coming.slots, moved)] = row
             parts.rows[row] = parts.rows[last]
@@ -170,7 +170,7 @@ def index_all(rows: npt.NDArray[np.void], slots: Ints, first: int, last: int) ->
         slots[free_place(slots, rows[row].key)] = row
 
 
-def _places_for(rows: int) -> int:
+def _count_places(rows: int) -> int:
     """Places of an index: at most two thirds are taken."""
     return 1 << (3 * rows // 2).bit_length()
 
@@ -238,14 +238,14 @@ class Fragment:
     def with_rows(cls, schema: Schema, rows: npt.NDArray[np.void]) -> Fragment:
         """A fragment private to this process, with these rows, whose keys are distinct, and room for more."""
         room = max(_LEAST, 3 * rows.size // 2)
-        held, slots = np.zeros(room, schema.dtype), np.full(_places_for(room), EMPTY, _INT)
+        held, slots = np.zeros(room, schema.dtype), np.full(_count_places(room), EMPTY, _INT)
         held[: rows.size] = rows
         index_all(held, slots, 0, rows.size)
         return cls.of(schema, Parts(held, slots, np.array([rows.size], _INT), np.zeros(room, np.bool_)))
 
     def _allocate(self, room: int) -> None:
         room = max(_LEAST, room)
-        forms = [(self.schema.dtype, room), (_INT, _places_for(room)), (_INT, 1), (np.dtype(np.bool_), room)]
+        forms = [(self.schema.dtype, room), (_INT, _count_places(room)), (_INT, 1), (np.dtype(np.bool_), room)]
         self._areas: tuple[shared_arrays.SharedArray, ...] = tuple(
             shared_arrays.SharedArray(dtype, count) for dtype, count in forms
         )
@@ -283,8 +283,8 @@ class Fragment:
             rows, _, _, touched = self._areas
             rows.grow(3 * needed // 2)
             touched.grow(3 * needed // 2)
-        if _places_for(needed) > self.parts.slots.size:
-            self._change_index(_places_for(needed))
+        if _count_places(needed) > self.parts.slots.size:
+            self._change_index(_count_places(needed))
         else:
             self._prepare_index()
         self._refresh_views()

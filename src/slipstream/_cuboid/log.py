@@ -122,7 +122,7 @@ class DeltaLog:
             return
         self.write(number, delta, fragment, store)
         self._credit += len(delta)
-        while (size := self._size(fragment)) and self._credit >= size:
+        while (size := self._choose_size(fragment)) and self._credit >= size:
             self._credit -= size
             self._write_block(fragment, store)
             if self._block * BLOCK >= len(fragment):
@@ -133,7 +133,7 @@ class DeltaLog:
     def write_all(self, fragment: LoggedRows, number: int, store: Store) -> None:
         """Write all current rows, which replace everything written up to ``number``."""
         self._block = 0
-        while self._size(fragment):
+        while self._choose_size(fragment):
             self._write_block(fragment, store)
         self.expire(number + 1, store)
         self._drop_blocks(store)
@@ -145,7 +145,7 @@ class DeltaLog:
             store.remove(-1 - block)
         self._blocks = self._block
 
-    def _size(self, fragment: LoggedRows) -> int:
+    def _choose_size(self, fragment: LoggedRows) -> int:
         """The bytes of the next block."""
         return max(0, min(BLOCK, len(fragment) - self._block * BLOCK)) * fragment.schema.dtype.itemsize
 

@@ -126,12 +126,12 @@ class Schema:
         >>> Schema.from_json(car.to_json()) == car
         True
         """
-        attributes = tuple(_attribute(*form) for form in body["attributes"])
+        attributes = tuple(_make_attribute(*form) for form in body["attributes"])
         text_key = bool(body.get("text_key", False))
         return cls(str(body["name"]), attributes, str(body["key"]), str(body["newest"]), text_key)
 
 
-def _attribute(name: str, dtype: str, depth: int = 0, ticks: str = "u4") -> Plain | AST:
+def _make_attribute(name: str, dtype: str, depth: int = 0, ticks: str = "u4") -> Plain | AST:
     """Create an attribute from JSON; refuse invalid values."""
     sound = isinstance(name, str) and name and dtype in DTYPES and ticks in DTYPES
     if not sound or type(depth) is not int or not 0 <= depth <= MOST_ELEMENTS:

@@ -14,14 +14,14 @@ from slipstream._io.formats.encodings import CSV, PARQUET, encoding_of, first_fi
 from slipstream._io.sources import KAFKA, TCP, Definition, Feed, file_fields, make_feed, parquet_schema
 
 
-def source_columns(schema: Schema) -> dict[str, str]:
+def list_source_columns(schema: Schema) -> dict[str, str]:
     """The columns that a cuboid needs, as a feed is decoded to them."""
     kinds = {name: schema.dtype[name].base.kind for name in schema.names}
     numbers = {name: "integer" if kind in "iu" else "float" for name, kind in kinds.items()}
     return {schema.key: "text" if schema.text_key else "integer", **numbers}
 
 
-def cuboid_feed(
+def make_cuboid_feed(
     where: str,
     schema: Schema,
     *,
@@ -33,7 +33,7 @@ def cuboid_feed(
     definition: Definition | None = None,
 ) -> Feed:
     """Make the feed for a cuboid; refuse one that lacks fields."""
-    wanted = source_columns(schema)
+    wanted = list_source_columns(schema)
     _check_exists(where, encoding, follow=follow)
     encoding = encoding or encoding_of(where)
     mapped = {**_map_by_name(where, encoding, wanted, fields, columns or {}), **(columns or {})}

@@ -207,8 +207,8 @@ def _operator(box: Operator) -> dict[str, Any]:
         case Unloaded():
             return {"operator": box.name, "parameters": box.given or None}
     if box.kind == "toll":
-        return {"toll": {name: getattr(value, "name", value) for name, value in operators.parameters(box).items()}}
-    return {"operator": box.name, "parameters": operators.parameters(box) or None}
+        return {"toll": {name: getattr(value, "name", value) for name, value in operators.list_parameters(box).items()}}
+    return {"operator": box.name, "parameters": operators.list_parameters(box) or None}
 
 
 def _order(order: Order) -> dict[str, Any]:
@@ -224,7 +224,7 @@ def _output(output: Output, name: ArcNames, archive: Node | None) -> dict[str, A
     quality = output.quality
     body: dict[str, Any] = {"from": name(output.arc)}
     if archive is not None and isinstance(archive.box, Operator):
-        body = {"from": name(archive.inputs[0]), "archive": operators.parameters(archive.box)}
+        body = {"from": name(archive.inputs[0]), "archive": operators.list_parameters(archive.box)}
     if quality.delay != DELAY:
         body["delay"] = _points(quality.delay)
     if quality.drop != DROP:
@@ -470,7 +470,7 @@ class _Reader:
             if not self._unloaded:
                 raise error.within(where, BadInput) from error
             takes = len(self._list(f"{where}, from", fields["from"]))
-            return operators.unloaded(called, takes, tuple(self._named.get(name, ())))(given)
+            return operators.make_unloaded(called, takes, tuple(self._named.get(name, ())))(given)
         return self._parameters(f"{where}, parameters", kind, given)
 
     def _parameters(self, where: str, kind: type[Operator], body: Any) -> Operator:

@@ -38,7 +38,7 @@ from slipstream._network.algebra import (
     Schema,
     Union,
 )
-from slipstream._network.boxes.cuboids import CuboidQuery, cuboids_of
+from slipstream._network.boxes.cuboids import CuboidQuery, collect_cuboids
 from slipstream._network.boxes.operators import UNKNOWN, Operator
 from slipstream._network.flow import LIST
 from slipstream._network.sql import expressions
@@ -108,7 +108,7 @@ def check(network: Network, spark: SparkSession | None) -> Checked:
     checker = _Checker(checked, spark)
     for node in checked.nodes:
         checker.check(node)
-    cuboids_of(node.box for node in network.nodes)
+    collect_cuboids(node.box for node in network.nodes)
     _check_ends(checked)
     return checked
 

@@ -21,7 +21,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from slipstream._errors import BadArgument, BadInput, SlipstreamError, Unavailable, carried_in, classify
+from slipstream._errors import BadArgument, BadInput, SlipstreamError, Unavailable, classify, read_carried
 from slipstream._spark import class_archive, workers
 from slipstream._tools import child_processes, temporary
 from slipstream._tools.progress import say
@@ -407,7 +407,7 @@ def _message_of(error: Exception) -> str:
 
 
 def _translate_text(text: str, hint: str, checkpoint: Path | None) -> SlipstreamError:
-    if ours := carried_in(text):
+    if ours := read_carried(text):
         ours.hint = ours.hint or hint
         return ours
     if "OutOfMemoryError" in text:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from slipstream._cli.common.checks import check_there
-from slipstream._cli.common.options import spark_session
+from slipstream._cli.common.options import start_spark
 from slipstream._errors import BadArgument
 from slipstream._io.formats.encodings import TEXT, encoding_of
 from slipstream._io.kafka import Topic, read_settings
@@ -105,7 +105,7 @@ def check_input(input_: str, *, follow: bool) -> None:
         check_there(input_, hint="Give a run, a text file, a folder of them, kafka:HOST:PORT/TOPIC or tcp:HOST:PORT.")
 
 
-def feed_settings(
+def read_feed_settings(
     input_: str,
     *,
     follow: bool,
@@ -124,15 +124,15 @@ def feed_settings(
     return {
         "lateness": (2 if live else 60) if lateness is None else lateness,
         "encoding": format_ or encoding_of(input_, TEXT),
-        "columns": mapped(columns),
-        "fields": named(fields),
+        "columns": parse_mapping(columns),
+        "fields": parse_fields(fields),
         "kafka": read_settings(kafka_config or []),
         "definition": Definition(message_schema, schema_registry),
         "follow": live,
     }
 
 
-def mapped(columns: list[str] | None) -> dict[str, str]:
+def parse_mapping(columns: list[str] | None) -> dict[str, str]:
     """What --columns says of the fields of tuples."""
     from slipstream._feeds.tuples import FIELDS
     from slipstream._io.formats.decoding import parse_columns
@@ -142,7 +142,7 @@ def mapped(columns: list[str] | None) -> dict[str, str]:
     return {VID if name == ID else name: field for name, field in found.items()}
 
 
-def named(fields: str) -> tuple[str, ...]:
+def parse_fields(fields: str) -> tuple[str, ...]:
     """What --fields says."""
     return tuple(field.strip() for field in fields.split(",")) if fields else ()
 
@@ -161,7 +161,7 @@ def check_pace(speed: float, batch_seconds: int, parallel: int) -> None:
             raise BadArgument(message, hint=hint, code="conflicting-options")
 
 
-def rejects_of(out: Path, *, text: bool) -> Path:
+def find_rejects(out: Path, *, text: bool) -> Path:
     """Where people find what a job rejected."""
     from slipstream._io.outputs import FOLDER, REJECTS
     from slipstream._linear_road.text import REJECTED
@@ -184,9 +184,9 @@ def run_job(
         engine.check_feed(input_, out, settings)
         done = engine.finished_summary(out, input_)
         return done or engine.toll_feed(
-            spark_session(settings.name, master, conf, quick=settings.follow), input_, out, settings
+            start_spark(settings.name, master, conf, quick=settings.follow), input_, out, settings
         )
     run = run.multiplied(multiply * run.copies)
     engine.check_run(run, out, settings)
     done = engine.finished_summary(out, engine.source_of(run), settings.end_of(run))
-    return done or engine.toll_run(spark_session(settings.name, master, conf), run, out, settings)
+    return done or engine.toll_run(start_spark(settings.name, master, conf), run, out, settings)

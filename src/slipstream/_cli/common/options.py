@@ -16,14 +16,14 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from slipstream._cli.common.tables import print_table, shown
+from slipstream._cli.common.tables import format_value, print_table
 from slipstream._cli.common.verbosity import set_json
 from slipstream._errors import BadArgument, BadInput
 from slipstream._spark import session
 from slipstream._tools.progress import COMPILING, say_once
 
 
-def _checked_master(master: str) -> str:
+def _check_master(master: str) -> str:
     if not re.fullmatch(r"local(\[[\d*, ]+\])?|local-cluster\[[\d, ]+\]|(spark|k8s)://.+|yarn", master):
         raise BadArgument(
             f"--master {master}: not a Spark master.",
@@ -33,7 +33,7 @@ def _checked_master(master: str) -> str:
     return master
 
 
-def _checked_conf(pairs: list[str] | None) -> list[str] | None:
+def _check_conf(pairs: list[str] | None) -> list[str] | None:
     session.parse_conf(pairs or [])
     return pairs
 
@@ -42,7 +42,7 @@ Master = Annotated[
     str,
     typer.Option(
         "--master",
-        callback=_checked_master,
+        callback=_check_master,
         metavar="URL",
         envvar="SLIPSTREAM_MASTER",
         help="Where Spark runs: local[*], spark://HOST:7077, yarn or k8s://URL.",
@@ -53,7 +53,7 @@ Conf = Annotated[
     list[str] | None,
     typer.Option(
         "--conf",
-        callback=_checked_conf,
+        callback=_check_conf,
         metavar="KEY=VALUE",
         help="A Spark setting. Repeatable.",
         rich_help_panel="Spark",
@@ -107,7 +107,7 @@ def check_rejects(rejected: int, total: int, most: float, rejects: Path | str, *
         )
 
 
-def spark_session(name: str, master: str, conf: list[str] | None, *, quick: bool = False) -> Any:
+def start_spark(name: str, master: str, conf: list[str] | None, *, quick: bool = False) -> Any:
     """The session for one command; a command checks what it was given first and calls this last.
 
     ``quick`` is for one of many small batches.
@@ -132,7 +132,7 @@ def _repeat_workers(log: Path) -> None:
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
-def seconds_of(option: str, text: str) -> int:
+def parse_seconds(option: str, text: str) -> int:
     """A length of time that an option gives, in seconds.
 
     >>> [seconds_of("--window", text) for text in ("90", "90s", "20m", "3h")]
@@ -156,5 +156,5 @@ def show(result: Mapping[str, Any], *, as_json: bool, title: str = "") -> None:
         return
     table = Table(title=title or None, show_header=False)
     for key, value in result.items():
-        table.add_row(key.replace("_", " "), escape(shown(value)))
+        table.add_row(key.replace("_", " "), escape(format_value(value)))
     print_table(table)

@@ -16,7 +16,7 @@ _ANY_WIDTH = 10_000
 _FIGURE = re.compile(r"(-?[\d,.]+( ?(s|ms|µs|%|GiB))?)?")
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value as people read it.
 
     >>> shown(5208630.0), shown(13.364784692391), shown(0.000123456), shown(True), shown(12345), shown(None)
@@ -29,13 +29,13 @@ def shown(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
-        return _decimal(value)
+        return _format_decimal(value)
     if isinstance(value, list | tuple):
-        return ", ".join(map(shown, value)) or "none"
+        return ", ".join(map(format_value, value)) or "none"
     return str(value)
 
 
-def _decimal(value: float) -> str:
+def _format_decimal(value: float) -> str:
     """A number with two decimals, more where it is small, and none that say nothing; never in powers of ten."""
     if not math.isfinite(value):
         return str(value)
@@ -44,7 +44,7 @@ def _decimal(value: float) -> str:
     return text.rstrip("0").rstrip(".")
 
 
-def plural(count: int, noun: str) -> str:
+def count_nouns(count: int, noun: str) -> str:
     """A number of things, in words that agree.
 
     >>> plural(1, "stage"), plural(2, "stage"), plural(1000, "batch"), plural(0, "query")
@@ -69,7 +69,7 @@ def print_table(table: Table, *, nothing: str = "nothing", console: Console | No
     for column in table.columns:
         if _has_figures(column):
             column.justify, column.no_wrap = "right", True
-    console.width = _width(console, table)
+    console.width = _fit_width(console, table)
     console.print(table)
 
 
@@ -78,7 +78,7 @@ def _has_figures(column: Column) -> bool:
     return any(cells) and all(_FIGURE.fullmatch(cell) for cell in cells)
 
 
-def _width(console: Console, table: Table) -> int:
+def _fit_width(console: Console, table: Table) -> int:
     """The terminal's width, or more where a figure or word would be cut; elsewhere what the table takes."""
     needed = Measurement.get(console, console.options.update(width=_ANY_WIDTH), table)
     return max(console.width, needed.minimum) if console.is_terminal else needed.maximum

@@ -103,9 +103,9 @@ def report(error: SlipstreamError, log: Path | None) -> None:
         print(json.dumps({"error": body}), file=sys.stderr)
         return
     console = Console(stderr=True)
-    console.print(f"[bold red]slipstream:[/] {_escaped(error.message)}", highlight=False, soft_wrap=True)
+    console.print(f"[bold red]slipstream:[/] {_escape(error.message)}", highlight=False, soft_wrap=True)
     if error.hint:
-        console.print(_escaped(error.hint), highlight=False, soft_wrap=True)
+        console.print(_escape(error.hint), highlight=False, soft_wrap=True)
     if _now.verbose:
         traceback.print_exception(error)
     if log:
@@ -114,7 +114,7 @@ def report(error: SlipstreamError, log: Path | None) -> None:
 
 def name_log(log: Path) -> None:
     """Say where Spark's own messages are."""
-    where = f"Spark's own messages, kept for a day: {_escaped(str(log))}"
+    where = f"Spark's own messages, kept for a day: {_escape(str(log))}"
     Console(stderr=True).print(where, highlight=False, soft_wrap=True)
 
 
@@ -136,5 +136,5 @@ def _append_spark_log(file: Path) -> None:
             stream.write(f"Spark's own messages:\n{log.read_text(encoding='utf-8', errors='replace')}")
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("[", "\\[")

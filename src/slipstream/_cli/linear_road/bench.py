@@ -16,7 +16,7 @@ from slipstream._bench.validation.editions import find_edition
 from slipstream._bench.validation.outputs import Order, check_outputs
 from slipstream._cli.common.checks import check_folder, check_there, check_writable
 from slipstream._cli.common.commands import Family
-from slipstream._cli.common.options import Conf, Json, Master, show, spark_session
+from slipstream._cli.common.options import Conf, Json, Master, show, start_spark
 from slipstream._cli.common.tables import print_table
 from slipstream._errors import BadArgument, CheckFailed
 from slipstream._spark import session
@@ -63,7 +63,7 @@ def validate(
 
     Example: `slipstream validate runs/first out --report report.html`
     """
-    rule_set, judged = find_edition(rules), _kinds(only)
+    rule_set, judged = find_edition(rules), _parse_kinds(only)
     check_there(run, *outputs, hint="Give the run that was fed to the engine, and what the engine wrote.")
     check_writable(report, "--report", makes_folder=True)
     from slipstream._bench.validation.validator import last_second
@@ -74,7 +74,7 @@ def validate(
     check_outputs(outputs)
     opened = stored.multiplied(multiply * stored.copies)
     last_second(opened, since, until)
-    spark = spark_session("validate", master, conf)
+    spark = start_spark("validate", master, conf)
     with session.task_errors():
         verdict = check(
             spark,
@@ -103,7 +103,7 @@ def validate(
         raise CheckFailed(f"Not a clean pass: {names}.", hint=" ".join(verdict.hints), code="check-failed")
 
 
-def _kinds(text: str) -> list[int]:
+def _parse_kinds(text: str) -> list[int]:
     if not re.fullmatch("[0-4](,[0-4])*", text):
         raise BadArgument(
             f"--only {text}: not a list of kinds.", hint="Write, for example, --only 0,1,2.", code="malformed-value"

@@ -64,8 +64,8 @@ def import_(
     if not overwrite:
         check_new(out, hint=HINT)
     with replacing(out, overwrite, "manifest.json"):
-        run = _imported(file, out, map_file)
-    show(_summary(run), as_json=as_json, title="Imported")
+        run = _import_file(file, out, map_file)
+    show(_summarise(run), as_json=as_json, title="Imported")
     _check_unmapped(run, most)
 
 
@@ -77,7 +77,7 @@ def _check_unmapped(run: Run, most: float) -> None:
         check_rejects(counts["unmapped"], counts["sightings"], most, run.path, hint=hint)
 
 
-def _imported(file: Path, out: Path, map_file: Path | None) -> Run:
+def _import_file(file: Path, out: Path, map_file: Path | None) -> Run:
     if map_file is not None:
         from slipstream._city.sumo import import_sumo
 
@@ -87,7 +87,7 @@ def _imported(file: Path, out: Path, map_file: Path | None) -> Run:
     return import_text(file, out)
 
 
-def _summary(run: Run) -> dict[str, object]:
+def _summarise(run: Run) -> dict[str, object]:
     manifest = run.manifest
     return {
         "run": str(run.path),

@@ -30,8 +30,8 @@ from slipstream._cli.common.jobs import (
     check_input,
     check_message_schema,
     check_pace,
-    feed_settings,
-    rejects_of,
+    find_rejects,
+    read_feed_settings,
     run_job,
 )
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show
@@ -127,7 +127,7 @@ def toll(
     from slipstream._linear_road.job.engine import Settings
     from slipstream._linear_road.job.layout import ANSWERS, ANSWERS_AND_TRIPS
 
-    feed = feed_settings(
+    feed = read_feed_settings(
         input_,
         follow=follow,
         lateness=lateness,
@@ -151,16 +151,16 @@ def toll(
         parallel=parallel,
         history=history,
         snapshot=snapshot,
-        queries=_script(queries),
+        queries=_read_script(queries),
         outputs=ANSWERS_AND_TRIPS if archive else ANSWERS,
         start=start,
-        topics=tuple(_topic(name, kafka_config) for name in to or [] if name != "console"),
-        show=_printed if "console" in (to or []) else None,
+        topics=tuple(_make_topic(name, kafka_config) for name in to or [] if name != "console"),
+        show=_print_lines if "console" in (to or []) else None,
     )
     clear_job(out, overwrite)
     summary = run_job(input_, multiply, out, settings, master, conf)
-    show(_flat(summary), as_json=as_json, title=f"Tolled into {out}")
-    check_rejects(summary["rejects"], summary["rejects"] + summary["tuples"], max_rejects, rejects_of(out, text=text))
+    show(_flatten(summary), as_json=as_json, title=f"Tolled into {out}")
+    check_rejects(summary["rejects"], summary["rejects"] + summary["tuples"], max_rejects, find_rejects(out, text=text))
 
 
 def _check(rules: str) -> None:
@@ -170,21 +170,21 @@ def _check(rules: str) -> None:
     find_rules(rules)
 
 
-def _script(file: Path | None) -> str:
+def _read_script(file: Path | None) -> str:
     return file.read_text(encoding="utf-8") if file is not None else ""
 
 
-def _topic(name: str, settings: list[str] | None) -> Topic:
+def _make_topic(name: str, settings: list[str] | None) -> Topic:
     return Topic.parse(name).with_settings(read_settings(settings or []))
 
 
-def _printed(lines: list[bytes]) -> None:
+def _print_lines(lines: list[bytes]) -> None:
     """Print the answers of a batch."""
     sys.stdout.buffer.writelines(lines)
     sys.stdout.buffer.flush()
 
 
-def _flat(summary: dict[str, Any]) -> dict[str, Any]:
+def _flatten(summary: dict[str, Any]) -> dict[str, Any]:
     """A summary as rows of a table."""
     rows = {key: value for key, value in summary.items() if not isinstance(value, dict)}
     rows["irregular"] = summary["irregular"]["count"]

@@ -40,7 +40,7 @@ class Finding:
     optional: bool = False  # most of the work goes without
 
 
-def java_version(text: str) -> int:
+def parse_java_version(text: str) -> int:
     """The major version in what ``java -version`` prints.
 
     >>> java_version('openjdk version "17.0.15" 2025-04-15')
@@ -58,7 +58,7 @@ def look_at_java() -> Finding:
         answer = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (Unavailable, OSError, subprocess.TimeoutExpired) as error:
         return Finding("Java", str(error).splitlines()[0], good=False, todo=todo)
-    major = java_version(answer.stderr)
+    major = parse_java_version(answer.stderr)
     return Finding("Java", f"{major} ({program})", good=major >= 17, todo=todo)
 
 

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from slipstream._cli.common.options import Json, show
-from slipstream._cli.common.tables import plural, print_table, shown
+from slipstream._cli.common.tables import count_nouns, format_value, print_table
 from slipstream._cli.network.options import Folder
 from slipstream._errors import BadArgument
 from slipstream._tools.progress import say
@@ -102,15 +102,15 @@ def inspect_network(
     if not rows:
         say(f"{name}: no tuples so far")
         return
-    table = Table(*map(escape, rows[0]), title=f"{name}: the last {plural(len(rows), 'tuple')}")
+    table = Table(*map(escape, rows[0]), title=f"{name}: the last {count_nouns(len(rows), 'tuple')}")
     for row in rows:
-        table.add_row(*(escape(_cell(value)) for value in row.values()))
+        table.add_row(*(escape(_format_cell(value)) for value in row.values()))
     print_table(table)
 
 
-def _cell(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     """A whole number may be an id, and a text a number: they are shown as they are."""
-    return shown(value) if isinstance(value, float | bool) or value is None else str(value)
+    return format_value(value) if isinstance(value, float | bool) or value is None else str(value)
 
 
 def tap_network(

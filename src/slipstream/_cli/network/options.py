@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from slipstream._cli.common.functions import load_functions
-from slipstream._cli.common.jobs import named
+from slipstream._cli.common.jobs import parse_fields
 from slipstream._errors import MALFORMED, BadArgument
 from slipstream._io.required_inputs import check_given
 from slipstream._tools.progress import say
@@ -95,7 +95,7 @@ SAMPLE = 100_000
 _SECONDS = 3.0
 
 
-def pairs(option: str, given: list[str] | None) -> dict[str, str]:
+def parse_pairs(option: str, given: list[str] | None) -> dict[str, str]:
     """NAME=FILE options."""
     found = {}
     for pair in given or []:
@@ -130,7 +130,7 @@ def parse_rates(given: list[str] | None) -> dict[str, float]:
     return found
 
 
-def rates_of(network: Network, given: Mapping[str, float]) -> dict[str, float]:
+def assign_rates(network: Network, given: Mapping[str, float]) -> dict[str, float]:
     """The rate of every source; none if no ``--rate`` was given."""
     sources = [source.name for source in network.sources]
     for name in given:
@@ -153,7 +153,7 @@ def rates_of(network: Network, given: Mapping[str, float]) -> dict[str, float]:
     return {name: given.get(name, given.get("", 0.0)) for name in sources}
 
 
-def destinations(given: list[str] | None) -> dict[str, list[str]]:
+def parse_destinations(given: list[str] | None) -> dict[str, list[str]]:
     """Where --to says that outputs go, by their names."""
     from slipstream._io.outputs.destinations import parse
 
@@ -171,9 +171,9 @@ def destinations(given: list[str] | None) -> dict[str, list[str]]:
     return found
 
 
-def paths(option: str, given: list[str] | None) -> dict[str, Path]:
+def parse_paths(option: str, given: list[str] | None) -> dict[str, Path]:
     """NAME=FILE options of files."""
-    return {name: Path(path) for name, path in pairs(option, given).items()}
+    return {name: Path(path) for name, path in parse_pairs(option, given).items()}
 
 
 def is_feed(where: str, *, follow: bool, mapped: bool = False) -> bool:
@@ -204,7 +204,7 @@ def check_inputs(file: Path, given: Mapping[str, str]) -> None:
         check_given(str(body.get("network", file.stem)), "--input", "source", list(sources), given)
 
 
-def feeds(
+def make_feeds(
     network: Network,
     given: Mapping[str, str],
     *,
@@ -225,7 +225,7 @@ def feeds(
         raise BadArgument(
             f"network {network.name}: an output is named {REJECTS}.", hint="Feeds have one: rename it.", code="bad-name"
         )
-    names = named(fields)
+    names = parse_fields(fields)
     used: set[str] = set()
     found = {}
     for source in network.sources:
@@ -266,26 +266,26 @@ def load_network(file: Path, functions: Path | None) -> Network:
     return network
 
 
-def recordings(network: Network, given: list[str] | None) -> dict[str, pa.Table]:
+def read_recordings(network: Network, given: list[str] | None) -> dict[str, pa.Table]:
     """What --input names, read whole, for every source."""
     from slipstream._network.running.recordings import read_inputs
 
-    return read_inputs(network, paths("--input", given))
+    return read_inputs(network, parse_paths("--input", given))
 
 
-def stored_tables(network: Network, given: list[str] | None) -> dict[str, pa.Table]:
+def read_stored_tables(network: Network, given: list[str] | None) -> dict[str, pa.Table]:
     """What --table names, for every stored table."""
     from slipstream._network.running.recordings import read_tables
 
-    return read_tables(network, paths("--table", given))
+    return read_tables(network, parse_paths("--table", given))
 
 
-def frames(spark: Any, tables: Mapping[str, pa.Table]) -> dict[str, Any]:
+def create_frames(spark: Any, tables: Mapping[str, pa.Table]) -> dict[str, Any]:
     """Tables as Spark has them."""
     return {name: spark.createDataFrame(table) for name, table in tables.items()}
 
 
-def samples(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+def take_samples(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     """The first tuples of every source; says when they are few."""
     from slipstream._network.quality.calibration import FEW
 
@@ -295,7 +295,7 @@ def samples(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     return {name: table.slice(0, SAMPLE) for name, table in tables.items()}
 
 
-def sampled(found: Mapping[str, Feed], settings: tuple[tuple[str, str], ...]) -> dict[str, pa.Table]:
+def sample_feeds(found: Mapping[str, Feed], settings: tuple[tuple[str, str], ...]) -> dict[str, pa.Table]:
     """What the feeds have at the start, to measure the boxes by; nothing if one of them has nothing, and says so."""
     from slipstream._io.sampling import sample
 
@@ -313,16 +313,16 @@ def sampled(found: Mapping[str, Feed], settings: tuple[tuple[str, str], ...]) ->
     return tables
 
 
-def measured(
+def measure_costs(
     spark: Any, checked: Checked, inputs: Mapping[str, pa.Table], tables: Mapping[str, pa.Table]
 ) -> Statistics:
     """The cost of every box on a sample, and of reading and carrying."""
     from slipstream._network.quality.calibration import calibrate
 
-    return calibrate(spark, checked, samples(inputs), frames(spark, tables))
+    return calibrate(spark, checked, take_samples(inputs), create_frames(spark, tables))
 
 
-def measured_again(
+def measure_again(
     spark: Any,
     checked: Checked,
     inputs: Mapping[str, pa.Table],
@@ -333,6 +333,6 @@ def measured_again(
     from slipstream._network.quality.calibration import number_tuples
     from slipstream._network.quality.statistics import measure
 
-    numbers = {name: number_tuples(table) for name, table in samples(inputs).items()}
-    found = measure(spark, checked, frames(spark, numbers), frames(spark, tables))
+    numbers = {name: number_tuples(table) for name, table in take_samples(inputs).items()}
+    found = measure(spark, checked, create_frames(spark, numbers), create_frames(spark, tables))
     return replace(found, carrying=known.carrying, reading=known.reading)

@@ -22,7 +22,7 @@ from slipstream._cli.common.jobs import (
     check_input,
     check_message_schema,
 )
-from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, spark_session
+from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, start_spark
 from slipstream._cli.common.overwriting import HINT, Afresh, clear_job
 from slipstream._cli.network.options import (
     Columns,
@@ -35,19 +35,19 @@ from slipstream._cli.network.options import (
     Rates,
     Tables,
     To,
+    assign_rates,
     check_inputs,
-    destinations,
-    feeds,
-    frames,
+    create_frames,
     is_feed,
     load_network,
-    measured,
-    pairs,
+    make_feeds,
+    measure_costs,
+    parse_destinations,
+    parse_pairs,
     parse_rates,
-    rates_of,
-    recordings,
-    sampled,
-    stored_tables,
+    read_recordings,
+    read_stored_tables,
+    sample_feeds,
 )
 from slipstream._errors import BadArgument
 from slipstream._io.kafka import read_settings
@@ -134,7 +134,7 @@ def run_network(
     check_there(file, hint="Give a network file; `slipstream examples` writes some.")
     check_message_schema(message_schema)
     asked = parse_rates(rates)
-    given, settings, wheres = pairs("--input", inputs), read_settings(kafka_config or []), destinations(to)
+    given, settings, wheres = parse_pairs("--input", inputs), read_settings(kafka_config or []), parse_destinations(to)
     mapped = bool(format_ or columns or fields or message_schema)
     live = any(is_feed(where, follow=follow, mapped=mapped) for where in given.values())
     _check_together(bool(given), live=live, shed=shed, optimised=optimised, paced=bool(asked))
@@ -154,16 +154,16 @@ def run_network(
     from slipstream._network.schemas import check
 
     network = load_network(file, functions)
-    paces = rates_of(network, asked)
-    taps = _taps(network, tap)
-    before = None if given else _begun(network, out)
+    paces = assign_rates(network, asked)
+    taps = _find_taps(network, tap)
+    before = None if given else _find_begun(network, out)
     if before is not None and _is_complete(before, as_json):
         return
     if not before and not overwrite:
         check_new(out, hint=ANOTHER)
-    going = _destinations(before, network, out, wheres, settings)
+    going = _choose_destinations(before, network, out, wheres, settings)
     found = (
-        feeds(
+        make_feeds(
             network,
             given,
             follow=follow,
@@ -176,24 +176,24 @@ def run_network(
         if live
         else {}
     )
-    recorded = {} if before or live else recordings(network, inputs)
-    stored = stored_tables(before.network if before else network, tables)
+    recorded = {} if before or live else read_recordings(network, inputs)
+    stored = read_stored_tables(before.network if before else network, tables)
     _check_parallel(parallel, before)
     clear_job(out, overwrite)
     small = _is_small(before, recorded, live=live) and (parallel or 1) == 1
-    spark = spark_session(f"network {network.name}", master, conf, quick=small)
+    spark = start_spark(f"network {network.name}", master, conf, quick=small)
     checked = check(before.network if before else network, spark)
-    if optimised and (known := sampled(found, settings) if live else recorded):
-        checked = _better(spark, checked, known, stored)
-    controller = _controller(spark, checked, paces, recorded, stored) if shed else None
-    partitions = parallel or _partitions(spark, found, recorded, paced=bool(paces))
-    execution = before or _laid_out(checked, out, found, recorded, train or _train(paces), paces, partitions, wheres)
+    if optimised and (known := sample_feeds(found, settings) if live else recorded):
+        checked = _optimise(spark, checked, known, stored)
+    controller = _make_controller(spark, checked, paces, recorded, stored) if shed else None
+    partitions = parallel or _choose_partitions(spark, found, recorded, paced=bool(paces))
+    execution = before or _lay_out(checked, out, found, recorded, train or _train(paces), paces, partitions, wheres)
     execution.known, execution.kafka = checked, settings
     if taps:
         execution.taps = taps
-    _drive(spark, execution, frames(spark, stored), controller, ALL if paces else 1, compact_every)
+    _drive(spark, execution, create_frames(spark, stored), controller, ALL if paces else 1, compact_every)
     if not _goes_to_console(going):  # standard output is for tuples then
-        _summary(execution, as_json)
+        _print_summary(execution, as_json)
     rejected, total = execution.monitor.rejected()
     check_rejects(rejected, total, max_rejects, f"{out} (output rejects)")
 
@@ -218,7 +218,7 @@ def _check_together(given: bool, *, live: bool, shed: bool, optimised: bool, pac
         )
 
 
-def _destinations(
+def _choose_destinations(
     before: Execution | None,
     network: Network,
     out: Path,
@@ -257,14 +257,14 @@ def _drive(
 ) -> None:
     from slipstream._network.running.driving import drive
 
-    with bar("batches", _batches(execution)) as advance:
+    with bar("batches", _count_batches(execution)) as advance:
         drive(
             spark,
             execution,
             tables,
             controller=controller,
             trains=trains,
-            watch=partial(_advanced, advance),
+            watch=partial(_advance_bar, advance),
             compact_every=compact_every,
         )
 
@@ -285,21 +285,21 @@ def _is_complete(before: Execution, as_json: bool) -> bool:
     if not (before.feeds or before.recording) or not has_finished(before.folder, before.source) or before.waiting():
         return False
     say(f"{before.folder}: already complete, nothing to do.")
-    _summary(before, as_json)
+    _print_summary(before, as_json)
     return True
 
 
-def _advanced(advance: Advance, batch: int) -> None:  # noqa: ARG001
+def _advance_bar(advance: Advance, batch: int) -> None:  # noqa: ARG001
     advance(1)
 
 
-def _batches(execution: Execution) -> int:
+def _count_batches(execution: Execution) -> int:
     """How many batches a recording makes at most, a train of each source in each."""
     trains = Counter(train.parent.name for train in execution.waiting())
     return max(trains.values(), default=0)
 
 
-def _taps(network: Network, texts: list[str] | None) -> list[Arc]:
+def _find_taps(network: Network, texts: list[str] | None) -> list[Arc]:
     """The arcs to record; refused if the network has none such."""
     from slipstream._network.algebra import Arc
     from slipstream._network.running.run_folder import check_taps
@@ -309,7 +309,7 @@ def _taps(network: Network, texts: list[str] | None) -> list[Arc]:
     return arcs
 
 
-def _begun(network: Network, out: Path) -> Execution | None:
+def _find_begun(network: Network, out: Path) -> Execution | None:
     """What runs in the folder already, if something does."""
     from slipstream._io.outputs import check_journal
     from slipstream._network.running.run_folder import Execution
@@ -328,7 +328,7 @@ def _train(rates: Mapping[str, float]) -> int | dict[str, int]:
     return {source: max(round(rate / 2), 1) for source, rate in rates.items()} or 50_000
 
 
-def _laid_out(
+def _lay_out(
     checked: Checked,
     out: Path,
     found: dict[str, Feed],
@@ -355,7 +355,7 @@ def _check_parallel(parallel: int | None, before: Execution | None) -> None:
         )
 
 
-def _partitions(spark: Any, found: dict[str, Feed], recorded: dict[str, pa.Table], *, paced: bool) -> int:
+def _choose_partitions(spark: Any, found: dict[str, Feed], recorded: dict[str, pa.Table], *, paced: bool) -> int:
     """How many partitions pay: one where a batch's fixed cost matters more than what one core can do."""
     from slipstream._io.readers.topic import watermarks
     from slipstream._network.running.run_folder import LONG
@@ -368,19 +368,19 @@ def _partitions(spark: Any, found: dict[str, Feed], recorded: dict[str, pa.Table
     return cores if is_long else max(min(max(partitions, default=1), cores), 1)
 
 
-def _better(spark: Any, checked: Checked, inputs: dict[str, pa.Table], tables: dict[str, pa.Table]) -> Checked:
+def _optimise(spark: Any, checked: Checked, inputs: dict[str, pa.Table], tables: dict[str, pa.Table]) -> Checked:
     """The optimised network; says what was done."""
     from slipstream._network.quality.optimiser import optimise
     from slipstream._network.schemas import check
 
-    costs = measured(spark, checked, inputs, tables)
+    costs = measure_costs(spark, checked, inputs, tables)
     better = optimise(checked, costs, lambda network: check(network, spark))
     for step in better.steps:
         say(f"optimised: {step}")
     return check(better.network, spark)
 
 
-def _controller(
+def _make_controller(
     spark: Any,
     checked: Checked,
     known: Mapping[str, float],
@@ -391,7 +391,7 @@ def _controller(
     from slipstream._network.quality.shedding import Controller
     from slipstream._network.quality.statistics import Statistics
 
-    costs = measured(spark, checked, inputs, tables) if inputs else Statistics()
+    costs = measure_costs(spark, checked, inputs, tables) if inputs else Statistics()
     rates = {source.name: known.get(source.name, 1.0) for source in checked.network.sources}
     return Controller(checked, costs, rates, spark.sparkContext.defaultParallelism)
 
@@ -426,14 +426,14 @@ def attach_query(
     query = load_network(file, functions)
     clear_job(out, overwrite)
     check_new(out, hint=HINT)
-    stored = stored_tables(query, tables)
-    spark = spark_session(f"network {query.name}", master, conf)
+    stored = read_stored_tables(query, tables)
+    spark = start_spark(f"network {query.name}", master, conf)
     attached = attach(spark, running, point, query, out)
     if follow:
-        _follow(attached, spark, frames(spark, stored))
+        _follow(attached, spark, create_frames(spark, stored))
     else:
-        attached.run(spark, frames(spark, stored))
-    _summary(attached, as_json)
+        attached.run(spark, create_frames(spark, stored))
+    _print_summary(attached, as_json)
 
 
 def _follow(attached: Execution, spark: Any, tables: dict[str, Any]) -> None:
@@ -463,7 +463,7 @@ def detach_query(
         say(f"detached: {folder}")
 
 
-def _summary(execution: Execution, as_json: bool) -> None:
+def _print_summary(execution: Execution, as_json: bool) -> None:
     totals = {name: int(line["tuples"]) for name, line in execution.monitor.totals().items()}
     show(totals, as_json=as_json, title=f"tuples delivered by {execution.network.name}")
 

@@ -155,7 +155,7 @@ def contents(request: Request) -> WorkspaceContents:
     return WorkspaceContents(
         networks=list(network_files.networks(runner.workspace)),
         recordings=list(network_files.recordings(runner.workspace)),
-        operators=[_operator(kind) for kind in (Keep, CuboidQuery, CuboidLookup, Toll, *operators.registered())],
+        operators=[_operator(kind) for kind in (Keep, CuboidQuery, CuboidLookup, Toll, *operators.list_operators())],
         awake=runner.awake,
     )
 

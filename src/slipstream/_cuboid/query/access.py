@@ -32,7 +32,7 @@ class Ring(NamedTuple):
 
 
 @compiled
-def latest_first(values: npt.NDArray[Any], counts: npt.NDArray[Any], rows: Ints) -> npt.NDArray[Any]:
+def order_latest_first(values: npt.NDArray[Any], counts: npt.NDArray[Any], rows: Ints) -> npt.NDArray[Any]:
     """The elements of some rows, the latest first; 0 where nothing was ever appended."""
     depth = values.shape[1]
     out = np.zeros((rows.size, depth), dtype=values.dtype)
@@ -58,7 +58,7 @@ class Entity:
         if not isinstance(attribute, AST):
             return self._row[attribute.name][0].item()
         count = int(self._row[attribute.count][0])
-        elements = latest_first(self._row[attribute.name], self._row[attribute.count], np.zeros(1, np.int32))
+        elements = order_latest_first(self._row[attribute.name], self._row[attribute.count], np.zeros(1, np.int32))
         return Past(f"{self._schema.name}.{attribute.name}", elements[0][:count], count)
 
     def values(self) -> dict[str, Any]:

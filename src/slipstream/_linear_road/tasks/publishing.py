@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from slipstream._cuboid import declare
-from slipstream._cuboid.fragment_state import QUERY, as_table, no_rows
+from slipstream._cuboid.fragment_state import QUERY, as_table, make_empty_rows
 from slipstream._cuboid.query.sql import Query
 from slipstream._cuboid.snapshots import publish
 from slipstream._cuboid.snapshots.files import FILE, FOLDER, Catalogue
@@ -65,7 +65,7 @@ def parse_queries(script: str) -> dict[str, Query]:
 
 def schemas_of(queries: Mapping[str, Query]) -> dict[str, pa.Schema]:
     """Return the schemas of the outputs of queries."""
-    schemas = {name: no_rows(query).schema for name, query in queries.items()}
+    schemas = {name: make_empty_rows(query).schema for name, query in queries.items()}
     for schema in schemas.values():
         outputs.stored_schema(schema)
     return schemas

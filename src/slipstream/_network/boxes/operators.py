@@ -97,8 +97,8 @@ class KeyedTable:
                     hint="Store a number instead.",
                     code="bad-type",
                 )
-        known = {name: (_kind(type_), value) for name, (type_, value) in columns.items()}
-        self._groups = Groups({name: _kind(type_) for name, type_ in key.items()}, known)
+        known = {name: (_choose_kind(type_), value) for name, (type_, value) in columns.items()}
+        self._groups = Groups({name: _choose_kind(type_) for name, type_ in key.items()}, known)
 
     def rows(self, columns: Mapping[str, Array]) -> Longs:
         """The row of each tuple's key, added if there is none.
@@ -179,7 +179,7 @@ class RowTable:
         self._next = int(self.table.take(_ORDINAL, self.table.slots()).max(initial=-1)) + 1
 
 
-def _kind(type_: str) -> str:
+def _choose_kind(type_: str) -> str:
     plain = plain_type(type_)
     return plain if plain in (FLOAT, TEXT) else INTEGER
 
@@ -375,17 +375,17 @@ def register(operator: OperatorClass) -> OperatorClass:
 def find(name: str) -> type[Operator]:
     """The operator class registered under a name."""
     if name not in _registered:
-        raise _not_registered(name)
+        raise _report_unknown(name)
     return _registered[name]
 
 
-def _not_registered(name: str) -> BadInput:
+def _report_unknown(name: str) -> BadInput:
     near = difflib.get_close_matches(name, _registered, 1)
     guess = f"Did you mean {near[0]!r}?" if near else "Give the Python file that registers it with --functions."
     return BadInput(f"no operator {name!r}.", hint=guess, code="unknown-name", found=name)
 
 
-def registered() -> list[type[Operator]]:
+def list_operators() -> list[type[Operator]]:
     """Return the operator classes that networks can name, in the order in which they were registered."""
     return list(_registered.values())
 
@@ -398,11 +398,11 @@ class Unloaded(Operator):
 
     def outputs(self, *args: Any, **kwargs: Any) -> Mapping[str, Schema]:  # noqa: ARG002
         """Refuse, as :func:`find` does."""
-        raise _not_registered(self.name)
+        raise _report_unknown(self.name)
 
 
 @lru_cache(maxsize=256)
-def unloaded(name: str, takes: int, named: tuple[str, ...]) -> type[Unloaded]:
+def make_unloaded(name: str, takes: int, named: tuple[str, ...]) -> type[Unloaded]:
     """Return the class of an unloaded operator: all that is known is how a file uses it.
 
     >>> unloaded("braking", 1, ("slower",))({"by": 30}).port("slower")
@@ -436,14 +436,14 @@ def run(
     for found, after in steps:
         for output, train in found.items():
             schema = schemas[operator.port(output)]
-            released[output].append(_later(_check_train(operator, output, train, schema), level, after))
+            released[output].append(_delay(_check_train(operator, output, train, schema), level, after))
     return [
-        _placed(Train.concat(trains), level) if trains else Train.nothing(schema, width)
+        _place(Train.concat(trains), level) if trains else Train.nothing(schema, width)
         for trains, schema in zip(released.values(), schemas, strict=True)
     ]
 
 
-def _later(train: Train, level: int, after: int) -> Train:
+def _delay(train: Train, level: int, after: int) -> Train:
     """Tuples that leave after others of the same arrival, wherever the stream was cut."""
     if not after:
         return train
@@ -452,7 +452,7 @@ def _later(train: Train, level: int, after: int) -> Train:
     return Train(train.ts, train.shed, order, train.columns)
 
 
-def _placed(train: Train, level: int) -> Train:
+def _place(train: Train, level: int) -> Train:
     """Sort tuples and number those with equal keys: the tuples of ``finish`` follow those of ``step``."""
     train = sort_train(train)
     order = train.order.copy()
@@ -476,7 +476,7 @@ def _check_train(operator: Operator, output: str, train: Train, schema: Schema) 
     return train.with_columns(columns)
 
 
-def parameters(operator: Operator) -> dict[str, Any]:
+def list_parameters(operator: Operator) -> dict[str, Any]:
     """The parameters that differ from their defaults, as plain values."""
     found = {}
     for field in dataclasses.fields(operator):
@@ -491,7 +491,7 @@ def emits_at_end(box: Any) -> bool:
     return isinstance(box, Operator) and type(box).finish is not Operator.finish
 
 
-def stores_of(states: Mapping[str, Any]) -> Iterable[tuple[str, Kept]]:
+def list_stores(states: Mapping[str, Any]) -> Iterable[tuple[str, Kept]]:
     """The parts of boxes' state that have their own stores, by the names of these."""
     for box, state in states.items():
         if isinstance(state, OperatorState):

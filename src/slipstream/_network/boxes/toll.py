@@ -177,7 +177,7 @@ class Toll(Operator):
 
     def step(self, state: Mapping[str, Any], tuples: Train) -> dict[str, Train]:
         """Add tuples; returns the answers of the seconds that they complete."""
-        given, verdicts = _judged(tuples)
+        given, verdicts = _judge(tuples)
         good = np.flatnonzero(verdicts == GOOD)
         if (names := state["road"].names) is not None:
             given[VID][good] = names.number(pa.array(tuples[VID][good], pa.string()))
@@ -189,12 +189,12 @@ class Toll(Operator):
         late = given["time"][good] < newest - self.lateness
         bad = np.ones(len(tuples), np.bool_)
         bad[good[~late]] = False
-        rejects = [_rejected(tuples.take(bad), given, bad, [*_reasons(verdicts[bad])])]
+        rejects = [_reject(tuples.take(bad), given, bad, [*_list_reasons(verdicts[bad])])]
         if good.size:
             clock[LATEST][row] = newest[-1]
-            whole = self._whole(state["waiting"], tuples, given, good[~late], int(newest[-1]) - self.lateness)
+            whole = self._take_whole(state["waiting"], tuples, given, good[~late], int(newest[-1]) - self.lateness)
             triggers = tuples.take(good)
-            made = self._answered(state["road"], whole, triggers, newest)
+            made = self._answer(state["road"], whole, triggers, newest)
             return {**made, REJECTS: Train.concat([*rejects, made[REJECTS]])}
         return {REJECTS: rejects[0]}
 
@@ -208,18 +208,20 @@ class Toll(Operator):
         order[:, 0] = clock[ARRIVAL][0]
         nothing = np.zeros(1, np.int64)
         whole = _in_order_of_time(waiting.pop(slots))
-        return self._answered(state["road"], whole, Train(nothing, nothing, order, {}), np.array([_END]))
+        return self._answer(state["road"], whole, Train(nothing, nothing, order, {}), np.array([_END]))
 
-    def _answered(self, road: TollState, whole: Whole, triggers: Train, newest: Longs) -> dict[str, Train]:
+    def _answer(self, road: TollState, whole: Whole, triggers: Train, newest: Longs) -> dict[str, Train]:
         """The answers to tuples of whole seconds, and those that are refused."""
-        whole, refused = _sifted(whole)
+        whole, refused = _sift(whole)
         parts = {**self._answers(road, whole), REJECTS: refused}
         return {
-            name: _train(name, second, ts, _named(columns, road.names), triggers, newest, self.lateness)
+            name: _train(name, second, ts, _name_vehicles(columns, road.names), triggers, newest, self.lateness)
             for name, (second, ts, columns) in parts.items()
         }
 
-    def _whole(self, waiting: RowTable, tuples: Train, given: dict[str, Array], accepted: Longs, until: int) -> Whole:
+    def _take_whole(
+        self, waiting: RowTable, tuples: Train, given: dict[str, Array], accepted: Longs, until: int
+    ) -> Whole:
         """The tuples of seconds before ``until``; those of later ones wait."""
         slots = waiting.slots()
         old = waiting.pop(slots[waiting.table.take("time", slots) < until])
@@ -231,7 +233,7 @@ class Toll(Operator):
 
     def _answers(self, road: TollState, whole: Whole) -> dict[str, tuple[Longs, Longs, dict[str, Array]]]:
         """For each output: the second and the arrival time of every answer, and its columns."""
-        entries, charges = _tolled(road.toll, whole)
+        entries, charges = _toll(road.toll, whole)
         told = {"vid": entries.vid, "time": entries.time, "lav": entries.lav, "toll": entries.toll}
         alerted = entries.alert != NOWHERE
         warned = {"vid": entries.vid[alerted], "time": entries.time[alerted], "seg": entries.alert[alerted]}
@@ -250,7 +252,7 @@ def _in_order_of_time(columns: Mapping[str, Array]) -> Whole:
     return Whole({name: columns[name][order].astype(np.int32) for name in FIELDS}, columns[TS][order])
 
 
-def _judged(tuples: Train) -> tuple[dict[str, Array], Any]:
+def _judge(tuples: Train) -> tuple[dict[str, Array], Any]:
     """The fifteen fields of each tuple, and what is to be said of it."""
     implied: dict[str, Any] = {"type": POSITION, "seg": tuples["pos"] // MILE}
     by_text = tuples[VID].dtype == object
@@ -267,17 +269,17 @@ def _judged(tuples: Train) -> tuple[dict[str, Array], Any]:
     return given, verdicts
 
 
-def _reasons(verdicts: Array) -> list[str]:
+def _list_reasons(verdicts: Array) -> list[str]:
     return ["text:vid" if verdict == _NOT_A_NAME else reject_reason(int(verdict)) or "late" for verdict in verdicts]
 
 
-def _rejected(bad: Train, given: dict[str, Array], which: Array, reasons: list[str]) -> Train:
+def _reject(bad: Train, given: dict[str, Array], which: Array, reasons: list[str]) -> Train:
     columns = {name: bad.columns.get(name, given[name][which]) for name in FIELDS}
     wide = {name: values if values.dtype == object else values.astype(np.int64) for name, values in columns.items()}
     return bad.with_columns({**wide, REASON: np.array(reasons, dtype=object)})
 
 
-def _named(columns: dict[str, Array], names: Names | None) -> dict[str, Array]:
+def _name_vehicles(columns: dict[str, Array], names: Names | None) -> dict[str, Array]:
     """Columns in which vehicles are called what the feed calls them."""
     if names is None:
         return columns
@@ -285,7 +287,7 @@ def _named(columns: dict[str, Array], names: Names | None) -> dict[str, Array]:
     return {**columns, VID: np.asarray(texts.to_numpy(zero_copy_only=False))}
 
 
-def _sifted(whole: Whole) -> tuple[Whole, tuple[Longs, Longs, dict[str, Array]]]:
+def _sift(whole: Whole) -> tuple[Whole, tuple[Longs, Longs, dict[str, Array]]]:
     """Tuples without duplicates and conflicts, and those as rejects: second, arrival time and columns."""
     duplicate, conflict = find_rivals(whole.tuples)
     bad = duplicate | conflict
@@ -297,7 +299,7 @@ def _sifted(whole: Whole) -> tuple[Whole, tuple[Longs, Longs, dict[str, Array]]]
     return Whole({name: values[~bad] for name, values in whole.tuples.items()}, whole.ts[~bad]), refused
 
 
-def _tolled(toll: TollFragment, whole: Whole) -> tuple[Entries, Charges]:
+def _toll(toll: TollFragment, whole: Whole) -> tuple[Entries, Charges]:
     """Process position reports, minute by minute."""
     reports = whole.tuples["type"] == POSITION
     time, vid, xway, pos = (whole.tuples[name][reports] for name in ("time", "vid", "xway", "pos"))
@@ -331,7 +333,7 @@ def _train(
     by = np.searchsorted(newest, second.astype(np.int64) + lateness + 1)
     names = [name for name in columns if name != REASON] if output == REJECTS else list(columns)
     # within a second by vehicle and request: whatever the order in which they were computed
-    order = np.lexsort([_sortable(np.asarray(columns[name])) for name in (*names[::-1], VID)] + [second, by])
+    order = np.lexsort([_make_sortable(np.asarray(columns[name])) for name in (*names[::-1], VID)] + [second, by])
     by = by[order]
     return Train(
         np.asarray(ts, np.int64)[order],
@@ -341,5 +343,5 @@ def _train(
     )
 
 
-def _sortable(values: Array) -> Array:
+def _make_sortable(values: Array) -> Array:
     return ranks(values) if values.dtype == object else values

@@ -24,7 +24,7 @@ from slipstream._cuboid.query.sql import Query
 from slipstream._cuboid.schema import AST, Schema
 from slipstream._cuboid.snapshots import files
 from slipstream._cuboid.snapshots.snapshot import Snapshot
-from slipstream._cuboid.sources import source_columns
+from slipstream._cuboid.sources import list_source_columns
 from slipstream._errors import BadArgument
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import FIELDS, POSITION
@@ -79,7 +79,7 @@ def build_network(script: Script, ranges: tuple[int, ...] = ()) -> Network:
         )
     builder = Builder(name)
     box = _unused(name, script.queries)
-    source = builder.source(_unused("stream", [*script.queries, box]), **source_columns(schema))
+    source = builder.source(_unused("stream", [*script.queries, box]), **list_source_columns(schema))
     kept = source.through(Keep(declare.format_declarations(name, schema, script.patterns), ranges), name=box)
     for label, text in script.queries.items():
         kept.through(CuboidQuery(text.strip()), name=label).to(label)
@@ -140,7 +140,7 @@ def is_run(where: str) -> bool:
 
 def read_run(where: str, schema: Schema, columns: Mapping[str, str]) -> pa.Table:
     """Return the tuples of a run for a cuboid: its position reports, or all if the cuboid has their ``type``."""
-    wanted = source_columns(schema)
+    wanted = list_source_columns(schema)
     fields = {name: columns.get(name, name) for name in wanted}
     for name, field in fields.items():
         if field not in FIELDS:
@@ -207,5 +207,5 @@ def summary(execution: Execution) -> dict[str, Any]:
 
 
 def _rtc(out: Path) -> dict[str, Any]:
-    measured = consistency.figures(consistency.moments(out))
+    measured = consistency.compute_figures(consistency.read_moments(out))
     return {name: measured[name] for name in ("arrival_rate_per_s", "commit_us", "stable") if name in measured}

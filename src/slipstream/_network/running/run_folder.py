@@ -45,8 +45,8 @@ from slipstream._io.sources import Feed, has_ended, is_open, last_offsets
 from slipstream._network import files
 from slipstream._network.algebra import Arc, Filter, Network, Source
 from slipstream._network.boxes import operators
-from slipstream._network.boxes.archive import archive_boxes, trip_schema
-from slipstream._network.boxes.cuboids import cuboids_of
+from slipstream._network.boxes.archive import archive_boxes, make_trip_schema
+from slipstream._network.boxes.cuboids import collect_cuboids
 from slipstream._network.planning.compiler import Compiled, compile_rows
 from slipstream._network.quality import shedding
 from slipstream._network.quality.monitor import Monitor
@@ -472,7 +472,7 @@ class Execution:
             own=self.own,
             keys=made.keys,
         )
-        if cuboids := cuboids_of(node.box for node in self.network.nodes):
+        if cuboids := collect_cuboids(node.box for node in self.network.nodes):
             cuboids.write(self.folder / FOLDER)
         return made.start(partial(self._deliver, committed, sending), self.folder / CHECKPOINT)
 
@@ -482,7 +482,9 @@ class Execution:
         schemas = {output.name: found[output.arc] for output in self.network.outputs}
         schemas = {REJECTS: REJECT_TYPES, **schemas}  # a recording may have an output of that name
         stored = {name: sink.stored_schema(schema, made.plan.keys) for name, schema in schemas.items()}
-        return stored | {name: trip_schema(box, schemas[name]) for name, box in archive_boxes(self.network).items()}
+        return stored | {
+            name: make_trip_schema(box, schemas[name]) for name, box in archive_boxes(self.network).items()
+        }
 
     def is_warm(self, query: StreamingQuery) -> bool:
         """Whether a query's openings are over, so that the start of Spark does not delay the first tuples.

@@ -21,8 +21,8 @@ from slipstream._io import outputs
 from slipstream._io.chunks import CHUNK, LAST, OPENING
 from slipstream._io.outputs import REJECTS, Written
 from slipstream._network.boxes.kernels import State
-from slipstream._network.boxes.operators import Kept, KeyedTable, OperatorState, stores_of
-from slipstream._network.boxes.window_functions import ARROW_TYPES, arrow_array
+from slipstream._network.boxes.operators import Kept, KeyedTable, OperatorState, list_stores
+from slipstream._network.boxes.window_functions import ARROW_TYPES, to_arrow
 from slipstream._network.flow import Train
 from slipstream._network.planning.plan import Plan
 from slipstream._network.quality.shedding import Marker
@@ -120,11 +120,11 @@ class Boxes:
     @property
     def stores(self) -> tuple[str, ...]:
         """The names of the stores: one for all tables, and those of state with its own representation."""
-        return ("boxes", *(f"{name}__{store}" for name, kept in stores_of(self.states) for store in kept.stores))
+        return ("boxes", *(f"{name}__{store}" for name, kept in list_stores(self.states) for store in kept.stores))
 
     def _kept(self, stores: Sequence[Store]) -> Iterator[tuple[Kept, list[Store]]]:
         rest = iter(stores[1:])
-        for _, kept in stores_of(self.states):
+        for _, kept in list_stores(self.states):
             yield kept, [next(rest) for _ in kept.stores]
 
 
@@ -252,6 +252,6 @@ class Unpacker:
             fields = pa.struct([(column, ARROW_TYPES[type_]) for column, type_ in types.items()])
             columns[name] = pa.nulls(len(train), fields)
             if name == output:
-                arrays = [arrow_array(train.columns[column], type_) for column, type_ in types.items()]
+                arrays = [to_arrow(train.columns[column], type_) for column, type_ in types.items()]
                 columns[name] = pa.StructArray.from_arrays(arrays, fields=list(fields))
         return pa.record_batch(columns)
