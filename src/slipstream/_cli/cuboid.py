@@ -16,26 +16,27 @@ from rich.table import Table
 from slipstream._cli.common.checks import check_new, check_writable
 from slipstream._cli.common.commands import Family
 from slipstream._cli.common.functions import Functions, load_functions
-from slipstream._cli.common.jobs import (
+from slipstream._cli.common.inputs import (
     Columns,
-    CompactEvery,
     Fields,
+    Follow,
+    Format,
     KafkaConfig,
     MessageSchema,
+    Reading,
     SchemaRegistry,
-    parse_fields,
 )
+from slipstream._cli.common.jobs import CompactEvery
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, start_spark
 from slipstream._cli.common.overwriting import HINT, Afresh, Overwrite, clear_job, replacing
-from slipstream._cli.common.tables import format_value, print_table
-from slipstream._cli.network.options import Format
+from slipstream._cli.common.tables import format_cell, print_table
 from slipstream._errors import BadArgument, Unavailable, classify
-from slipstream._io.kafka import read_settings
 from slipstream._spark import session
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from slipstream._cuboid.declare import Script
     from slipstream._io.sources import Feed
 
 app = Family(
@@ -94,9 +95,7 @@ def run(
         str, typer.Option("--schema", help="CREATE CUBOID, PATTERN and QUERY: a file, or the text itself.")
     ],
     out: Annotated[Path, typer.Option("--out", help="The folder for the snapshot, results, rejects and checkpoint.")],
-    follow: Annotated[
-        bool, typer.Option("--follow", help="Keep running while the file, folder or topic grows.")
-    ] = False,
+    follow: Follow = False,
     format_: Format = "",
     columns: Columns = None,
     fields: Fields = "",
@@ -133,42 +132,54 @@ def run(
     stocks` a live topic of JSON
     """
     from slipstream._cuboid import declare
-    from slipstream._cuboid.sources import list_source_columns, make_cuboid_feed
-    from slipstream._io.formats.decoding import parse_columns
-    from slipstream._io.sources import Definition
     from slipstream._network.running import filling
 
     load_functions(functions)
+    reading = Reading.parse(
+        follow=follow,
+        format_=format_,
+        columns=columns,
+        fields=fields,
+        kafka_config=kafka_config,
+        message_schema=message_schema,
+        schema_registry=schema_registry,
+    )
     script = declare.parse(_read_text(schema))
-    _, cuboid = filling.single_cuboid(script)
-    settings = read_settings(kafka_config or [])
-    mapped = parse_columns(columns or [], "", list_source_columns(cuboid), strict=True)
-    given: Feed | pa.Table
-    if is_run := filling.is_run(source):
-        given = filling.read_run(source, cuboid, mapped)
-    else:
-        feed = make_cuboid_feed(
-            source,
-            cuboid,
-            encoding=format_,
-            columns=mapped,
-            fields=parse_fields(fields),
-            follow=follow,
-            settings=settings,
-            definition=Definition(message_schema, schema_registry),
-        )
-        given = replace(feed, most_files=batch_files)
+    given = _open_source(source, script, reading, batch_files)
     network = filling.build_network(script, _parse_bounds(ranges))
     clear_job(out, overwrite)
     filling.open_existing(out, network)
-    small = not is_run and not follow and _count_bytes(source) < SMALL
+    small = not filling.is_run(source) and not follow and _count_bytes(source) < SMALL
     spark = start_spark("cuboid run", master, conf, quick=small)
     result = filling.fill(
-        spark, given, network, out, fragments=fragments, settings=settings, compact_every=compact_every
+        spark, given, network, out, fragments=fragments, settings=reading.kafka, compact_every=compact_every
     )
     found = result.pop("found")
     show(result | {f"found_by_{name}": rows for name, rows in found.items()}, as_json=as_json, title=f"Filled {out}")
     check_rejects(result["rejected"], result["rows"], max_rejects, f"{out} (output rejects)")
+
+
+def _open_source(source: str, script: Script, reading: Reading, batch_files: int) -> Feed | pa.Table:
+    """Open what fills the cuboid: a run is read whole, anything else as a feed."""
+    from slipstream._cuboid.sources import list_source_columns, make_cuboid_feed
+    from slipstream._io.formats.decoding import parse_columns
+    from slipstream._network.running import filling
+
+    _, cuboid = filling.single_cuboid(script)
+    columns = parse_columns(reading.columns, "", list_source_columns(cuboid), strict=True)
+    if filling.is_run(source):
+        return filling.read_run(source, cuboid, columns)
+    feed = make_cuboid_feed(
+        source,
+        cuboid,
+        encoding=reading.format,
+        columns=columns,
+        fields=reading.fields,
+        follow=reading.follow,
+        settings=reading.kafka,
+        definition=reading.definition,
+    )
+    return replace(feed, most_files=batch_files)
 
 
 def _parse_bounds(ranges: str) -> tuple[int, ...]:
@@ -335,13 +346,8 @@ def _print_rows(columns: dict[str, list[Any]], batch: int, as_json: bool) -> Non
         return
     table = Table(*map(escape, columns), title=f"as of batch {batch}")
     for values in zip(*columns.values(), strict=True):
-        table.add_row(*(escape(_format_cell(value)) for value in values))
+        table.add_row(*(escape(format_cell(value)) for value in values))
     print_table(table, nothing="no rows")
-
-
-def _format_cell(value: Any) -> str:
-    """A whole number may be a key: it stands as it is."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else format_value(value)
 
 
 def add_to(parent: typer.Typer) -> None:

@@ -108,9 +108,9 @@ def check_rejects(rejected: int, total: int, most: float, rejects: Path | str, *
 
 
 def start_spark(name: str, master: str, conf: list[str] | None, *, quick: bool = False) -> Any:
-    """The session for one command; a command checks what it was given first and calls this last.
+    """Start the session of a command, which must have checked its arguments before.
 
-    ``quick`` is for one of many small batches.
+    ``quick`` is for sessions with many small batches.
     """
     joined = session.is_running()
     spark = session.build(name, master=master, conf=session.parse_conf(conf or []), quick=quick)
@@ -120,7 +120,7 @@ def start_spark(name: str, master: str, conf: list[str] | None, *, quick: bool =
 
 
 def _repeat_workers(log: Path) -> None:
-    """Say that workers compile kernels: what they say themselves goes to Spark's log."""
+    """Report that workers compile kernels: their own messages go to Spark's log."""
     looked_at = 0
     with suppress(FileNotFoundError):  # the session has ended
         while COMPILING not in (log.read_text(errors="replace") if log.stat().st_size > looked_at else ""):
@@ -133,9 +133,9 @@ _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
 def parse_seconds(option: str, text: str) -> int:
-    """A length of time that an option gives, in seconds.
+    """Parse a duration into seconds.
 
-    >>> [seconds_of("--window", text) for text in ("90", "90s", "20m", "3h")]
+    >>> [parse_seconds("--window", text) for text in ("90", "90s", "20m", "3h")]
     [90, 90, 1200, 10800]
     """
     found = re.fullmatch(r"([0-9]{1,9})([smh]?)", text.strip())

@@ -88,6 +88,11 @@ def validate(
             kinds=judged,
             examples=examples,
         )
+    _present(verdict, report, as_json)
+
+
+def _present(verdict: Verdict, report: Path | None, as_json: bool) -> None:
+    """Write the report, print the verdict, and fail if it is not a clean pass."""
     if report:
         from slipstream._bench.validation.report import write_report
 

@@ -9,26 +9,28 @@ from typing import Annotated, Any
 import typer
 
 from slipstream._cli.common.checks import check_folder, check_there
-from slipstream._cli.common.jobs import (
-    BatchSeconds,
+from slipstream._cli.common.inputs import (
     Columns,
-    CompactEvery,
     Fields,
     Follow,
     Format,
     Input,
     KafkaConfig,
-    Lateness,
     MessageSchema,
+    Reading,
+    SchemaRegistry,
+    check_input,
+)
+from slipstream._cli.common.jobs import (
+    BatchSeconds,
+    CompactEvery,
+    Lateness,
     Multiply,
     Parallel,
-    SchemaRegistry,
     Silence,
     Speed,
     Start,
     Until,
-    check_input,
-    check_message_schema,
     check_pace,
     find_rejects,
     read_feed_settings,
@@ -36,7 +38,7 @@ from slipstream._cli.common.jobs import (
 )
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show
 from slipstream._cli.common.overwriting import Afresh, clear_job
-from slipstream._io.kafka import Topic, read_settings
+from slipstream._io.kafka import Topic
 from slipstream._spark import session
 
 
@@ -120,17 +122,8 @@ def toll(
     check_input(input_, follow=follow)
     check_there(history, option="--history", what="run", hint="`slipstream simulate --out RUN` makes one.")
     check_there(queries, option="--queries", what="file", hint="docs/reference/cuboids.md has the syntax.")
-    check_message_schema(message_schema)
-    check_folder(out)
-    check_pace(speed, batch_seconds, parallel)
-    _check(rules)
-    from slipstream._linear_road.job.engine import Settings
-    from slipstream._linear_road.job.layout import ANSWERS, ANSWERS_AND_TRIPS
-
-    feed = read_feed_settings(
-        input_,
+    reading = Reading.parse(
         follow=follow,
-        lateness=lateness,
         format_=format_,
         columns=columns,
         fields=fields,
@@ -138,8 +131,14 @@ def toll(
         message_schema=message_schema,
         schema_registry=schema_registry,
     )
+    check_folder(out)
+    check_pace(speed, batch_seconds, parallel)
+    _check(rules)
+    from slipstream._linear_road.job.engine import Settings
+    from slipstream._linear_road.job.layout import ANSWERS, ANSWERS_AND_TRIPS
+
     settings = Settings(
-        **feed,
+        **read_feed_settings(input_, reading, lateness),
         speed=speed,
         rules=rules,
         since=fast_forward_to,
@@ -154,7 +153,7 @@ def toll(
         queries=_read_script(queries),
         outputs=ANSWERS_AND_TRIPS if archive else ANSWERS,
         start=start,
-        topics=tuple(_make_topic(name, kafka_config) for name in to or [] if name != "console"),
+        topics=tuple(Topic.parse(name).with_settings(reading.kafka) for name in to or [] if name != "console"),
         show=_print_lines if "console" in (to or []) else None,
     )
     clear_job(out, overwrite)
@@ -172,10 +171,6 @@ def _check(rules: str) -> None:
 
 def _read_script(file: Path | None) -> str:
     return file.read_text(encoding="utf-8") if file is not None else ""
-
-
-def _make_topic(name: str, settings: list[str] | None) -> Topic:
-    return Topic.parse(name).with_settings(read_settings(settings or []))
 
 
 def _print_lines(lines: list[bytes]) -> None:

@@ -43,7 +43,7 @@ class Finding:
 def parse_java_version(text: str) -> int:
     """The major version in what ``java -version`` prints.
 
-    >>> java_version('openjdk version "17.0.15" 2025-04-15')
+    >>> parse_java_version('openjdk version "17.0.15" 2025-04-15')
     17
     """
     match = re.search(r'version "(\d+)', text)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
 from slipstream._cli.common.options import Json, show
-from slipstream._cli.common.tables import count_nouns, format_value, print_table
+from slipstream._cli.common.tables import count_nouns, format_cell, print_table
 from slipstream._cli.network.options import Folder
 from slipstream._errors import BadArgument
 from slipstream._tools.progress import say
@@ -104,13 +104,8 @@ def inspect_network(
         return
     table = Table(*map(escape, rows[0]), title=f"{name}: the last {count_nouns(len(rows), 'tuple')}")
     for row in rows:
-        table.add_row(*(escape(_format_cell(value)) for value in row.values()))
+        table.add_row(*(escape(format_cell(value)) for value in row.values()))
     print_table(table)
-
-
-def _format_cell(value: Any) -> str:
-    """A whole number may be an id, and a text a number: they are shown as they are."""
-    return format_value(value) if isinstance(value, float | bool) or value is None else str(value)
 
 
 def tap_network(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from slipstream._cli.common.functions import load_functions
-from slipstream._cli.common.jobs import parse_fields
+from slipstream._cli.common.inputs import Reading
 from slipstream._errors import MALFORMED, BadArgument
 from slipstream._io.required_inputs import check_given
 from slipstream._tools.progress import say
@@ -19,7 +19,7 @@ from slipstream._tools.progress import say
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from slipstream._io.sources import Definition, Feed
+    from slipstream._io.sources import Feed
     from slipstream._network.algebra import Network
     from slipstream._network.quality.statistics import Statistics
     from slipstream._network.schemas import Checked
@@ -33,25 +33,6 @@ Inputs = Annotated[
         metavar="SOURCE=WHERE",
         help="What a source reads: a CSV file with a header, JSON lines, Parquet, or a run. `network run` also reads "
         "feeds: kafka:HOST:PORT/TOPIC or tcp:HOST:PORT. Once per source.",
-    ),
-]
-Follow = Annotated[bool, typer.Option("--follow", help="Keep reading files, folders and topics as they grow.")]
-Format = Annotated[
-    str,
-    typer.Option(
-        "--format",
-        help="How feeds are written: csv, json, arrow, parquet, text, train, avro or protobuf. By default decided by "
-        "the file's name, otherwise json.",
-        show_default=False,
-    ),
-]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--columns",
-        metavar="COLUMN=FIELD,...",
-        help="Which field of a feed is which column, as in id=vin,time=ts:ms. A time may be in s, ms, us or iso; it "
-        "becomes seconds since 1970. SOURCE.COLUMN=FIELD is for one source.",
     ),
 ]
 Rates = Annotated[
@@ -204,18 +185,8 @@ def check_inputs(file: Path, given: Mapping[str, str]) -> None:
         check_given(str(body.get("network", file.stem)), "--input", "source", list(sources), given)
 
 
-def make_feeds(
-    network: Network,
-    given: Mapping[str, str],
-    *,
-    follow: bool,
-    encoding: str,
-    columns: list[str] | None,
-    fields: str,
-    settings: tuple[tuple[str, str], ...],
-    definition: Definition,
-) -> dict[str, Feed]:
-    """The feeds that --input names, one for each source."""
+def make_feeds(network: Network, given: Mapping[str, str], reading: Reading) -> dict[str, Feed]:
+    """Return the feeds that --input names, one for each source."""
     from slipstream._io.formats.decoding import parse_columns
     from slipstream._io.outputs import REJECTS
     from slipstream._io.sources import make_feed
@@ -223,26 +194,31 @@ def make_feeds(
     check_given(network.name, "--input", "source", [source.name for source in network.sources], given)
     if any(end.name == REJECTS for end in network.ends):
         raise BadArgument(
-            f"network {network.name}: an output is named {REJECTS}.", hint="Feeds have one: rename it.", code="bad-name"
+            f"network {network.name}: an output is named {REJECTS}.",
+            hint="Rename it: a job on a feed has an output of that name.",
+            code="bad-name",
+            found=REJECTS,
         )
-    names = parse_fields(fields)
-    used: set[str] = set()
-    found = {}
-    for source in network.sources:
-        mapped = parse_columns(columns or [], source.name, source.schema)
-        used |= mapped.keys()
-        where = given[source.name]
-        found[source.name] = make_feed(
-            where,
+    columns = {source.name: parse_columns(reading.columns, source.name, source.schema) for source in network.sources}
+    _check_columns(network, reading.columns, {name for mapping in columns.values() for name in mapping})
+    return {
+        source.name: make_feed(
+            given[source.name],
             source.schema,
-            encoding=encoding,
-            columns=mapped,
-            fields=names,
-            follow=follow,
-            settings=settings,
-            definition=definition,
+            encoding=reading.format,
+            columns=columns[source.name],
+            fields=reading.fields,
+            follow=reading.follow,
+            settings=reading.kafka,
+            definition=reading.definition,
         )
-    for pair in (pair.strip() for text in columns or [] for pair in text.split(",")):
+        for source in network.sources
+    }
+
+
+def _check_columns(network: Network, given: Sequence[str], used: set[str]) -> None:
+    """Refuse --columns for a column that no source has."""
+    for pair in (pair.strip() for text in given for pair in text.split(",")):
         column = pair.partition("=")[0].rpartition(".")[2]
         if column not in used:
             raise BadArgument(
@@ -250,9 +226,8 @@ def make_feeds(
                 hint=" ".join(f"{s.name} has: {', '.join(s.schema)}." for s in network.sources),
                 code="unknown-column",
                 found=column,
-                expected=sorted(used),
+                expected=sorted({name for source in network.sources for name in source.schema}),
             )
-    return found
 
 
 def load_network(file: Path, functions: Path | None) -> Network:

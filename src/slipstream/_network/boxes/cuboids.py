@@ -132,7 +132,7 @@ class KeptCuboid:
 def find_latest(rows: Array, stamps: Longs, wanted: Array, moments: Longs) -> tuple[Longs, Longs]:
     """For each row that is wanted at a moment: its latest arrival by then, and its first of all; -1 if there is none.
 
-    >>> latest, first = latest_of(np.array([5, 6, 5]), np.array([1, 2, 3]), np.array([5, 5, 6, 7]), np.full(4, 2))
+    >>> latest, first = find_latest(np.array([5, 6, 5]), np.array([1, 2, 3]), np.array([5, 5, 6, 7]), np.full(4, 2))
     >>> latest.tolist(), first.tolist()
     ([0, 0, 1, -1], [0, 0, 1, -1])
     """

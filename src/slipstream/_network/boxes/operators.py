@@ -405,7 +405,7 @@ class Unloaded(Operator):
 def make_unloaded(name: str, takes: int, named: tuple[str, ...]) -> type[Unloaded]:
     """Return the class of an unloaded operator: all that is known is how a file uses it.
 
-    >>> unloaded("braking", 1, ("slower",))({"by": 30}).port("slower")
+    >>> make_unloaded("braking", 1, ("slower",))({"by": 30}).port("slower")
     1
     """
     return type("Unloaded", (Unloaded,), {"name": name, "takes": takes, "ports": ("", *named)})
