@@ -1,7 +1,7 @@
 """Errors a user can act on, as data: a stable code, the place, what was found, what was expected, and the next step.
 
 Every error that reaches a user is a :class:`SlipstreamError`; the command line prints its message and ``hint`` and
-exits with its ``exit_code``. Anything else is a bug and keeps its traceback. Sentences are for people: code that has
+exits with its ``exit_code``. Anything else is a bug and keeps its traceback. Messages are for people: code that has
 to tell errors apart reads ``code`` and ``place``, never the message.
 """
 
@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass, replace
 from types import FrameType
 from typing import Any, ClassVar
 
-# What taking text or bytes apart raises when they are not as they should be, in Python and in the readers we use.
-# Keep the reader in the try small: a mistake of ours in it would be called the user's.
+# What parsing malformed text or bytes raises, in Python and in the readers we use.
+# Keep the try block small: a bug of ours in it would be reported as the user's mistake.
 MALFORMED = (
     ValueError,
     TypeError,
@@ -110,13 +110,13 @@ _OS_CODES = {
     errno.EROFS: "disk-read-only",
 }
 
-#: how the line begins with which an error crosses from a Python worker of Spark to the driver
+#: the prefix of the line in which an error travels from a Python worker of Spark to the driver
 MARK = "slipstream-error: "
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where something is wrong, as far as it is known.
+    """The place of an error, as far as it is known.
 
     >>> Place(file="run.csv", line=3, field="speed")
     Place(file='run.csv', line=3, column=None, box='', field='speed', words='')
@@ -142,13 +142,13 @@ class Place:
         return self.words or ", ".join(f"{name}{value}" for name, value in given if value not in ("", None))
 
     def inside(self, outer: Place) -> Place:
-        """This place with what ``outer`` knows besides."""
+        """Return this place, completed from ``outer``."""
         known = {name: value for name, value in asdict(self).items() if value not in ("", None)}
         words = ", ".join(filter(None, (outer.words, self.words)))
         return replace(outer, **known | {"words": words})
 
     def to_json(self) -> dict[str, str | int]:
-        """What is known of it."""
+        """Return the known fields."""
         body = asdict(self)
         body.pop("words")
         return {name: value for name, value in body.items() if value not in ("", None)}
@@ -226,11 +226,11 @@ class SlipstreamError(Exception):
 
     @property
     def __notes__(self) -> list[str]:  # type: ignore[override]
-        """Notes that were added; and for a traceback that Spark sends from a worker to the driver, the data."""
+        """The added notes and, in a traceback that Spark sends from a worker to the driver, the data."""
         return [*self._notes, MARK + json.dumps(_carry(self))] if _is_formatted_by_spark() else self._notes
 
     def _render_traceback_(self) -> list[str]:
-        """What a notebook shows: the message and the hint, without the frames of our own code."""
+        """Return what a notebook shows: the message and the hint, without the frames of our own code."""
         return [f"{type(self).__name__}: {self.message}", *([self.hint] if self.hint else [])]
 
 
@@ -256,7 +256,7 @@ class Unavailable(SlipstreamError):
 
 
 class CheckFailed(SlipstreamError):
-    """The work was done and a check of its result said no."""
+    """The work was done, and a check of its result failed."""
 
     exit_code = 5
     usual_code = "check-failed"
@@ -264,9 +264,9 @@ class CheckFailed(SlipstreamError):
 
 @contextmanager
 def locate(words: str = "", *, file: str = "", box: str = "", field: str = "") -> Iterator[None]:
-    """Add to every error that the block raises where it is; what the error knows itself is kept.
+    """Add a place to every error that the block raises; what the error knows already is kept.
 
-    With ``words`` its sentence begins with them; one that does so already stays as it is.
+    With ``words`` its message begins with them, unless it already does.
     """
     try:
         yield
@@ -291,7 +291,7 @@ def classify(error: OSError) -> str:
 
 
 def read_carried(text: str) -> SlipstreamError | None:
-    """The error of ours that a traceback of a worker carries; the last one, which is what the others led to."""
+    """Return our error that a worker's traceback carries; the last one, as it was caused by the others."""
     _, found, rest = text.rpartition(MARK)
     if not found:
         return None
@@ -323,7 +323,7 @@ def _list_kinds(kind: type[SlipstreamError]) -> Iterator[type[SlipstreamError]]:
 
 
 def _is_formatted_by_spark() -> bool:
-    """Whether PySpark or Py4J asks: tracebacks are all that they take from Python to the JVM and back."""
+    """Whether PySpark or Py4J formats the error: they carry only tracebacks between Python and the JVM."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if str(frame.f_globals.get("__name__")).partition(".")[0] in ("pyspark", "py4j"):
@@ -333,7 +333,7 @@ def _is_formatted_by_spark() -> bool:
 
 
 def _to_plain(value: Any) -> Any:
-    """A value as JSON has it."""
+    """Convert a value to what JSON can represent."""
     if isinstance(value, dict):
         return {str(name): _to_plain(inner) for name, inner in value.items()}
     if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):

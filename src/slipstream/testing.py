@@ -254,7 +254,7 @@ class MemoryHost:
     def _only(self) -> str:
         if len(self._sources) != 1:
             raise BadArgument(
-                "which source?",
+                "the job has several sources.",
                 hint=f"Send a mapping; the job reads: {', '.join(self._sources)}.",
                 code="missing-value",
             )
@@ -368,7 +368,7 @@ def failpoint(name: str, error: str = "ENOSPC") -> Iterator[None]:
     if name not in FAILPOINTS:
         raise BadArgument(
             f"no failpoint {name!r}.",
-            hint=f"There are: {', '.join(FAILPOINTS)}.",
+            hint=f"Failpoints: {', '.join(FAILPOINTS)}.",
             code="unknown-name",
             found=name,
             expected=[*FAILPOINTS],

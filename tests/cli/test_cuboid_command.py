@@ -162,7 +162,7 @@ def test_arguments_are_checked_without_spark(slipstream: Slipstream, out: Path, 
     pq.write_table(pa.table({"stock_id": ["a"], "price": [2.5]}), tmp_path / "text.parquet")
     for given, schema, target, complaint in (
         ("none.csv", STOCK, "new", "none.csv: no such file or folder"),
-        ("empty", STOCK, "new", "empty: no file there"),
+        ("empty", STOCK, "new", "empty: the folder has no files"),
         ("ticks.txt", STOCK, "new", "unknown format .txt"),
         ("bad.csv", STOCK, "new", "no column 'stock_id'"),
         (
@@ -187,7 +187,7 @@ def test_arguments_are_checked_without_spark(slipstream: Slipstream, out: Path, 
     assert "not in increasing order" in slipstream(*good, "--ranges", "5,3").err
     assert "--max-rejects 2: not a share" in slipstream(*good, "--max-rejects", "2").err
     assert slipstream("cuboid", "query", out, "SELECT prise FROM stock", "--spark").code == 2
-    assert "its folder is not there" in " ".join(
+    assert "its folder does not exist" in " ".join(
         slipstream("cuboid", "metrics", out, "--png", tmp_path / "no" / "a.png").err.split()
     )
     assert not (tmp_path / "new").exists()

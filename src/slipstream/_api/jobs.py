@@ -229,7 +229,7 @@ class Job:
         return spark.newSession()
 
     def _resumed(self, network: Network, settings: Settings) -> Execution | None:
-        """What was begun in the folder, if it is the same job."""
+        """Return the job that has begun in the folder, if it is the same one."""
         folder = Path(self.folder).absolute()
         if not (folder / FILE).is_file():
             return None
@@ -288,7 +288,7 @@ def _trips(
         return points, Archive("id", "time", "x", "y", seconds, late, "road", "direction", "lane")
     if pair is None:
         raise BadInput(
-            "archive: which columns are the place?",
+            "archive: no columns for the place.",
             hint=f"Give x= and y=, of: {', '.join(columns)}.",
             code="missing-value",
         )
@@ -333,7 +333,7 @@ class RunningJob:
     def wait(self, timeout: float | None = None) -> RunningJob:
         """Wait until the job ends; raises the error that ended it, or ``TimeoutError`` after ``timeout`` seconds.
 
-        A notebook shows meanwhile how far the job has come.
+        A notebook shows its progress.
         """
         if self._thread is not None:
             with notebook.line() as show:
@@ -345,7 +345,7 @@ class RunningJob:
         return self
 
     def _join(self, thread: threading.Thread, timeout: float | None, show: notebook.Show | None) -> None:
-        """Wait for the thread, telling a notebook now and then how far it has come."""
+        """Wait for the thread, and show progress in a notebook."""
         if show is None:
             thread.join(timeout)
             return

@@ -85,7 +85,7 @@ def _column(schema: Schema, field: str) -> str:
 
 
 class RunSource(Source):
-    """A recorded run, minute by minute; ``columns`` says which field each column holds."""
+    """A recorded run, minute by minute; ``columns`` maps each column to a field."""
 
     def __init__(self, path: str, columns: Mapping[str, str]) -> None:
         self.path, self.columns = str(Path(path).absolute()), dict(columns)

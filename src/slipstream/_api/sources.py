@@ -66,7 +66,7 @@ def read(
         Which field is which column, where their names differ: ``{"id": "vin", "time": "ts:ms"}``. A time may be in
         ``s``, ``ms``, ``us`` or ``iso`` and becomes seconds since 1970.
     format
-        csv, json, arrow, parquet, text, train, avro or protobuf. By default what the file's name says, otherwise json.
+        csv, json, arrow, parquet, text, train, avro or protobuf. By default the file's name decides, otherwise json.
     follow
         Keep reading as a file grows, a folder fills, or messages arrive, until the job is stopped.
     fields
@@ -110,7 +110,7 @@ def from_dataframe(
 ) -> Stream:
     """Read a DataFrame: a streaming or static one of Spark's, one of pandas', or an Arrow table.
 
-    ``columns`` says which column of the frame is which column of the stream; without it all are taken as they are.
+    ``columns`` maps columns of the stream to columns of the frame; by default all are taken under their own names.
     Timestamps become seconds since 1970. The tuples of a static frame are copied into the job's folder when it starts.
 
     >>> import pandas as pd
@@ -275,7 +275,7 @@ def _plain(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
 def _columns(
     where: str, format: str, schema: Mapping[str, str] | None, columns: Mapping[str, str]
 ) -> tuple[Schema, dict[str, str]]:
-    """The columns of a feed and their types, and where they stand if not under their own names."""
+    """Return the columns of a feed, their types, and the fields of those that have other names there."""
     if schema is not None:
         times = {name for name, type_ in schema.items() if str(type_).lower() == "timestamp"}
         iso = {name: f"{columns.get(name, name)}:iso" for name in times}
@@ -286,7 +286,7 @@ def _columns(
     if where.startswith((KAFKA, TCP)):
         if unknown := [name for name in columns if name not in REPORT]:
             raise BadArgument(
-                f"{where}: of which type is the column {unknown[0]!r}?",
+                f"{where}: the type of column {unknown[0]!r} is unknown.",
                 hint='Give a schema: schema={"id": "string", "time": "bigint"}.',
                 code="bad-type",
             )

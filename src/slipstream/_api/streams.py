@@ -61,7 +61,7 @@ Duration: TypeAlias = "str | float | timedelta"
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """Where tuples come from: the columns they have, and the feed that a job in some folder reads them from."""
+    """An origin of tuples: their columns, and the feed from which a job reads them."""
 
     name: str
     schema: Schema
@@ -82,7 +82,7 @@ class Stored:
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """A box and its inputs, or where tuples come from; the place of a network that a stream or a table has."""
+    """A box and its inputs, or an origin: what a stream or a table stands for in a network."""
 
     what: Box | Origin | Stored
     inputs: tuple[Stream | Table, ...] = ()
@@ -149,7 +149,7 @@ class Stream:
 
     @property
     def schema(self) -> dict[str, str]:
-        """The columns and their Spark types; ``unknown`` where only Spark can tell.
+        """The columns and their Spark types; ``unknown`` if only Spark can infer it.
 
         >>> import slipstream as ss
         >>> ss.read("kafka://broker:9092/positions", {"id": "string", "speed": "double"}).schema
@@ -493,7 +493,7 @@ class Window:
         return self._stream._with(box, self._clock())
 
     def _clock(self) -> Stream:
-        """The stream that says how far time has come: this one, held back by the lateness."""
+        """Return the stream that closes windows: this one, delayed by the lateness."""
         if self._on not in self._stream._types:  # the window itself says so better
             return self._stream
         behind = f"{column(self._on)} - {self._lateness}" if self._lateness else column(self._on)

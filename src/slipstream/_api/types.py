@@ -1,4 +1,4 @@
-"""Spark's names of types, and durations, as people write them."""
+"""Types by Spark's names, and durations such as "30 s"."""
 
 from __future__ import annotations
 

@@ -122,6 +122,6 @@ def moving_points(sizes: npt.NDArray[Any], micros: Longs, x: Floats, y: Floats) 
 
 
 def _across(xway: Ints, direction: Bytes, lane: Bytes) -> Floats:
-    """Return the position across the road: eastbound lanes are north of the middle, westbound ones south of it."""
+    """Return the position across the road: eastbound lanes are north of the median, westbound lanes south."""
     side = np.where(direction == 0, LANE, -LANE)
     return np.asarray(xway * APART + side * (lane.astype(np.float64) + 1))

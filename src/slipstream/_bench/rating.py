@@ -94,7 +94,7 @@ class Window:
         return self.until - self.since
 
     def last(self, seconds: int) -> Window:
-        """Return its last seconds, or all of it; starts at a minute, where fast-forwards can end.
+        """Return its last seconds, or the whole run; it starts at a minute, where fast-forwards can end.
 
         >>> Window(9600, 10800).last(120), Window(9600, 10800).last(30), Window(9600, 10800).last(5000)
         (Window(since=10680, until=10800), Window(since=10740, until=10770), Window(since=9600, until=10800))

@@ -164,7 +164,7 @@ class Campaign:
         append_lines(self._notes, [line])
 
     def run(self) -> list[Record]:
-        """Run the campaign, or the rest of it; return the record of every fault."""
+        """Run the campaign or what is left to run; return the record of every fault."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if not self._notes.exists():
             self._note(self._name())

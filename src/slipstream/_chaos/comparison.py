@@ -86,7 +86,7 @@ def _rows(table: pa.Table) -> Rows:
 
 
 def _said(table: pa.Table) -> list[str]:
-    """What rows say, without when."""
+    """Return rows without their times."""
     names = [name for name in table.column_names if name not in _WHEN and not name.startswith("_")]
     columns = table.select(names).to_pydict().values()
     return list(map(repr, zip(*columns, strict=True)))

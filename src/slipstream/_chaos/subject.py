@@ -74,7 +74,7 @@ class Subject:
     def is_repeatable(self) -> bool:
         """Whether the first n tuples are the same in every run, for any n.
 
-        They are not if they come from several sources or topic partitions, which do not wait for each other.
+        They are not if the input has several sources or topic partitions, which do not wait for each other.
         """
         inputs = sum(word == "--input" or word.startswith("--input=") for word in self.command)
         return inputs <= 1 and not any("kafka:" in word or "tcp:" in word for word in self.command)

@@ -100,7 +100,7 @@ def generate(
 
 
 def _summarise(manifest: Any) -> dict[str, Any]:
-    """What table 5 says of a data set."""
+    """Return the figures of table 5 for a data set."""
     vehicles, trips = max(1, manifest.vehicles), max(1, manifest.trips)
     return {
         "vehicles": manifest.vehicles,

@@ -90,7 +90,7 @@ def console(
 
 
 def _open_workspace(folders: list[Path]) -> Workspace:
-    """What the page may see: what was given, else the current folder, with new results in its ``runs``."""
+    """Return the folders that the page may read: the given ones, or the current one, with new results in ``runs``."""
     from slipstream._console.workspace import Workspace
 
     if missing := [str(folder) for folder in folders if not folder.is_dir()]:

@@ -52,7 +52,7 @@ Folder = Annotated[Path, typer.Argument(help="The folder of a run: of `cuboid ru
 
 
 def _read_text(given: str) -> str:
-    """The text that was given, or the contents of the file of that name."""
+    """Return the given text, or the contents of the file of that name."""
     if len(given) < 250 and "\n" not in given and Path(given).is_file():
         return Path(given).read_text(encoding="utf-8")
     if given and not any(map(str.isspace, given)):
@@ -192,7 +192,7 @@ def _parse_bounds(ranges: str) -> tuple[int, ...]:
 
 
 def _count_bytes(source: str) -> int:
-    """What is there now of files."""
+    """Return the size of the files that exist now."""
     path = Path(source)
     inside = path.iterdir() if path.is_dir() else [path]
     return sum(file.stat().st_size for file in inside if file.is_file())
@@ -331,7 +331,7 @@ def metrics(
 
 
 def _to_plain(value: Any) -> Any:
-    """JSON knows no NaN."""
+    """Replace NaN, which JSON does not have, by null."""
     if isinstance(value, dict):
         return {name: _to_plain(inner) for name, inner in value.items()}
     if isinstance(value, list):

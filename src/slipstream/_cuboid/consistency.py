@@ -58,7 +58,7 @@ class Moment:
 
 
 def read_moments(folder: Path) -> list[Moment]:
-    """The measured committed batches of a snapshot, in order."""
+    """Read the measurements of a snapshot's committed batches, in order."""
     folder = folder / FOLDER if (folder / FOLDER / FILE).exists() else folder
     committed = Catalogue.read(folder).committed(folder)
     measured = {found.batch: found for found in metrics.read(folder.parent)}
@@ -98,7 +98,7 @@ MEANING = {
 
 
 def compute_figures(found: list[Moment]) -> dict[str, Any]:
-    """The quantities over a run, in microseconds per tuple."""
+    """Compute the figures of a run, in microseconds per tuple."""
     tuples, period = sum(m.tuples for m in found), sum(m.period for m in found)
     if not tuples:
         return {"batches": 0, "tuples": 0}

@@ -39,7 +39,7 @@ class Parts(NamedTuple):
 
 @compiled
 def place_of(key: int, places: int) -> int:
-    """Where the search for a key begins (Fibonacci hashing: Knuth, vol. 3, 6.4)."""
+    """Return where the search for a key begins (Fibonacci hashing: Knuth, vol. 3, 6.4)."""
     mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     return int(np.int64(mixed >> np.uint64(20))) & (places - 1)
 
@@ -143,7 +143,7 @@ def locate_all(parts: Parts, keys: Longs) -> Ints:
 
 @compiled
 def upsert_all(parts: Parts, keys: Longs) -> Ints:
-    """The rows of many keys, added where there are none, and marked as changed."""
+    """Find the rows of many keys; add missing ones, and mark all as changed."""
     found = np.empty(keys.size, dtype=np.int32)
     for i in range(keys.size):
         row = locate(parts, keys[i])
@@ -368,7 +368,7 @@ class Fragment:
         self.parts.size[0] = 0
 
     def upsert(self, keys: Longs) -> Ints:
-        """The rows of ``keys``, added where missing, and marked as changed."""
+        """Find the rows of ``keys``; add missing ones, and mark all as changed."""
         self.make_room(keys.size)
         return upsert_all(self.parts, keys.astype(np.int64))
 

@@ -52,7 +52,7 @@ def decompress_rows(blob: bytes, width: int) -> bytes:
 
 
 class LoggedRows(Protocol):
-    """What a log stores: a fragment, or another table that tracks its changes."""
+    """Rows that a log can store: a fragment, or another table that tracks its changes."""
 
     @property
     def schema(self) -> Schema:

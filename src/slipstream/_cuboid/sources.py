@@ -50,7 +50,7 @@ def make_cuboid_feed(
 
 
 def _check_exists(where: str, encoding: str, *, follow: bool) -> None:
-    """Refuse what is not there, and files of which nothing says how they are written."""
+    """Refuse inputs that do not exist, and files of unknown format."""
     if where.startswith((KAFKA, TCP)):
         return
     if not Path(where).exists() and not follow:
@@ -64,7 +64,9 @@ def _check_exists(where: str, encoding: str, *, follow: bool) -> None:
         return
     if not name or not Path(where).exists():
         raise BadArgument(
-            f"--input {where}: no file there.", hint="Give the format of its files: --format csv.", code="no-such-file"
+            f"--input {where}: the folder has no files.",
+            hint="Give the format of its files: --format csv.",
+            code="no-such-file",
         )
     if not encoding_of(name, ""):
         raise BadArgument(
@@ -91,7 +93,7 @@ def _map_by_name(
         if field is None:
             raise BadArgument(
                 f"{where}: no column '{name}'; it has: {', '.join(named)}.",
-                hint=f"Say which one it is: --columns {name}=FIELD.",
+                hint=f"Map a field to it: --columns {name}=FIELD.",
                 code="unknown-column",
                 found=name,
                 expected=[*named],

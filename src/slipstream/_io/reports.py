@@ -54,7 +54,7 @@ def report_feed(
         known = dict.fromkeys([*PARSERS, *NAMED])
         raise BadArgument(
             f"--format {encoding}: unknown.",
-            hint=f"There are: {', '.join(known)}.",
+            hint=f"Use one of: {', '.join(known)}.",
             code="unknown-value",
             expected=[*known],
         )

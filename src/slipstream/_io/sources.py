@@ -300,7 +300,7 @@ def _header(where: str) -> str:
     first = path / first_file(where) if path.is_dir() else path
     if not first.is_file():
         raise BadArgument(
-            f"{where}: there is no file with a header.",
+            f"{where}: no file with a header.",
             hint="Name the fields: --fields id,time,x,y.",
             code="no-such-file",
         )

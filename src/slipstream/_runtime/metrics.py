@@ -1,4 +1,4 @@
-"""What every batch cost: ``OUT/metrics.jsonl``, one line per batch, from Spark's progress reports.
+"""The cost of every batch: ``OUT/metrics.jsonl``, one line per batch, from Spark's progress reports.
 
 A batch is consistent in real time when all it changed is committed before the next one needs it. Its commit time is the
 time from its trigger to its commit; for a recorded run, the seconds of the run that the batch processed are known too.

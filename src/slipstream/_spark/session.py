@@ -368,7 +368,7 @@ _DAMAGED = re.compile(
 def task_errors(hint: str = NOTHING_KEPT, checkpoint: Path | None = None) -> Iterator[None]:
     """Translate what a failed Spark job raises into a SlipstreamError.
 
-    ``hint`` says what to do next; a query that has a ``checkpoint`` may find it damaged.
+    ``hint`` is the next step; a query that has a ``checkpoint`` may find it damaged.
     """
     try:
         yield
@@ -399,7 +399,7 @@ def translate_error(
 
 
 def _message_of(error: Exception) -> str:
-    """The text of an error; Py4J asks the JVM for it, which may be gone."""
+    """Return the text of an error; Py4J fetches it from the JVM, which may have ended."""
     try:
         return str(error)
     except Exception:  # whatever Py4J raises then

@@ -25,7 +25,7 @@ _SETTINGS = ("--conf", "--kafka-config")
 
 
 def local(where: str) -> str:
-    """Return the path that a location is; what is no URI, or not of a file, is returned as it is.
+    """Return the path of a location; anything but a file URI is returned unchanged.
 
     >>> local("file:///data/cars%20of%20May"), local("data/cars"), local("kafka://broker:9092/cars")
     ('/data/cars of May', 'data/cars', 'kafka://broker:9092/cars')

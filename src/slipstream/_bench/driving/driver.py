@@ -1,7 +1,7 @@
 """Deliver a run in real time: every tuple is sent in its second.
 
 A reader thread prepares seconds ahead of time (reading Parquet and encoding release Python's lock); the driver waits
-for each second and sends it whole. The driver measures its own lag: if tuples were sent late, the run says nothing
+for each second and sends it whole. The driver measures its own lag: if tuples were sent late, the run shows nothing
 about the engine, and is void.
 """
 

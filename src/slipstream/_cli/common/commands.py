@@ -1,4 +1,4 @@
-"""What all commands have in common: how their options look, short names, verbosity, and the configuration file.
+"""Common to all commands: the look of options, short names, verbosity, and the configuration file.
 
 Commands are declared with Typer as usual; :class:`Family` makes them :class:`Command`, which adds what all share.
 """
@@ -60,7 +60,7 @@ class Command(TyperCommand):
         return option and _restyle(option)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the command line; a value that comes from the configuration file is refused with its place there."""
+        """Parse the command line; a bad value in the configuration file is reported with its place there."""
         try:
             return super().parse_args(ctx, args)
         except UsageError as error:

@@ -24,7 +24,7 @@ _TABLES = ("spark", "kafka", "defaults")
 
 @dataclass(frozen=True)
 class Configuration:
-    """What a file says: defaults by option, and what is added to options that are lists, by parameter."""
+    """The contents of a file: defaults by option, and additions to options that are lists, by parameter."""
 
     file: Path = Path(NAME)
     master: str = ""

@@ -22,7 +22,7 @@ HINT = "Give another name, or --overwrite to replace it."
 
 @contextmanager
 def replacing(out: Path, overwrite: bool, *marks: str) -> Iterator[None]:
-    """Put what is at ``out`` aside while the block writes anew; it returns if the block fails.
+    """Move what is at ``out`` aside while the block writes; restore it if the block fails.
 
     ``marks`` are names, or patterns of names, of which a folder that the command wrote has one.
     """

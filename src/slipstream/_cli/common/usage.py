@@ -1,4 +1,4 @@
-"""What Typer says of a command line that it cannot read, as an error of ours: one look, and one form for programs."""
+"""Typer's errors about a command line as errors of ours, so that all look alike and have codes."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 @dataclass
 class Verbosity:
-    """What the options of one command line ask for."""
+    """The verbosity that one command line requests."""
 
     verbose: bool = False
     as_json: bool = False
@@ -42,7 +42,7 @@ _now = Verbosity()
 
 
 def begin(words: list[str]) -> None:
-    """Forget what the command before asked for; a command line that cannot be parsed may still ask for JSON."""
+    """Reset the verbosity; even a command line that cannot be parsed may request JSON."""
     end()
     options = words[: words.index("--")] if "--" in words else words
     _now.as_json = "--json" in options or "-j" in options
@@ -95,7 +95,7 @@ def set_log_file(file: Path | None) -> None:
 
 
 def report(error: SlipstreamError, log: Path | None) -> None:
-    """Print an error: two lines for people; with ``--json`` one line of JSON, the last on standard error."""
+    """Print an error: the message and the hint; with ``--json`` one line of JSON, the last on standard error."""
     if _now.handlers:
         logging.getLogger(progress.LOGGER).error(str(error), exc_info=error if _now.log_file else None)
     if _now.as_json:
@@ -113,7 +113,7 @@ def report(error: SlipstreamError, log: Path | None) -> None:
 
 
 def name_log(log: Path) -> None:
-    """Say where Spark's own messages are."""
+    """Print the path of Spark's own messages."""
     where = f"Spark's own messages, kept for a day: {_escape(str(log))}"
     Console(stderr=True).print(where, highlight=False, soft_wrap=True)
 

@@ -78,7 +78,7 @@ def _save(drawing: Drawing, file: Path) -> None:
 
 
 def _list_facts(character: Character, *, verified: bool, history: bool) -> dict[str, object]:
-    """What a run is, as opposed to how much is in it."""
+    """Return the properties of a run, as opposed to its counts."""
     manifest = character.run.manifest
     return {
         "run": str(character.run.path),

@@ -124,7 +124,7 @@ def export(
 
 
 def _export_to(run: Run, out: Path, overwrite: bool) -> int:
-    """Write the file beside its name first, so that it is there whole or not at all."""
+    """Write to a temporary file first, so that the file appears complete or not at all."""
     from slipstream._feeds.text import export_text
     from slipstream._tools.staging import temporary_sibling
 

@@ -66,7 +66,7 @@ def history(
 
 
 def _find_known(run: Run, seed: int, *, csv: bool) -> History | None:
-    """The history that is there; refused where it is not the one to make and nothing is asked of it."""
+    """Return the history that exists; refuse one with another seed."""
     from slipstream._feeds.history import History
 
     history = History.open(run)

@@ -79,7 +79,7 @@ def simulate(
 
 
 def _find_known(out: Path) -> Run | None:
-    """The run that is at ``out`` already; anything else there is refused."""
+    """Return the run that exists at ``out``; refuse anything else there."""
     if not (out / MANIFEST).exists():
         check_new(out, hint=HINT)
         return None

@@ -163,7 +163,7 @@ def toll(
 
 
 def _check(rules: str) -> None:
-    """Refuse rules that are not there, before Spark starts."""
+    """Refuse unknown rules before Spark starts."""
     from slipstream._linear_road.rules import find_rules
 
     find_rules(rules)
@@ -180,7 +180,7 @@ def _print_lines(lines: list[bytes]) -> None:
 
 
 def _flatten(summary: dict[str, Any]) -> dict[str, Any]:
-    """A summary as rows of a table."""
+    """Flatten a summary to the rows of a table."""
     rows = {key: value for key, value in summary.items() if not isinstance(value, dict)}
     rows["irregular"] = summary["irregular"]["count"]
     rows |= {f"{name}_answers": count for name, count in summary["answers"].items()}

@@ -41,7 +41,7 @@ class Finding:
 
 
 def parse_java_version(text: str) -> int:
-    """The major version in what ``java -version`` prints.
+    """Return the major version that ``java -version`` prints.
 
     >>> parse_java_version('openjdk version "17.0.15" 2025-04-15')
     17

@@ -35,7 +35,7 @@ def examples(
 
 
 def find_examples() -> Path:
-    """Where the examples are: in the installed package, or beside the sources in a clone."""
+    """Return the folder of the examples: in the installed package, or beside the sources in a clone."""
     package = Path(str(files("slipstream")))
     for place in (package / "examples", package.parents[1] / "examples"):
         if (place / "networks").is_dir():

@@ -62,7 +62,7 @@ def _run_a_network(spark: SparkSession, out: Path) -> None:
 
 
 def _run_queries(spark: SparkSession, table: Path) -> None:
-    """What batch commands do: write and read Parquet, join, aggregate, order."""
+    """Do what batch commands do: write and read Parquet, join, aggregate, order."""
     spark.range(1000).selectExpr("id", "id % 10 as key", "double(id) as x").write.parquet(str(table))
     read = spark.read.parquet(str(table))
     keys = read.groupBy("key").agg({"x": "sum"})
@@ -70,7 +70,7 @@ def _run_queries(spark: SparkSession, table: Path) -> None:
 
 
 def _inspect_jvm(spark: SparkSession) -> tuple[str, list[str]]:
-    """The JVM's class path, and the modules it was told to add."""
+    """Return the JVM's class path, and the modules that its options add."""
     jvm: Any = spark.sparkContext._jvm
     arguments = jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments()
     modules = [str(argument) for argument in arguments if str(argument).startswith("--add-modules=")]

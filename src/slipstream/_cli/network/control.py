@@ -115,7 +115,7 @@ def tap_network(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Record arcs besides the outputs, from the next start of the network on.
+    """Record arcs in addition to the outputs, from the next start of the network on.
 
     `slipstream network inspect FOLDER tap_BOX` shows what was recorded.
 

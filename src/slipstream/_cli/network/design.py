@@ -58,7 +58,7 @@ def check_network(
 ) -> None:
     """Infer the schema of every arc, and name the box and column of what cannot work.
 
-    With --rate and a sample (--input for each source), it also measures every box and says whether this machine
+    With --rate and a sample (--input for each source), it also measures every box and reports whether this machine
     sustains that rate.
     Exits with code 3 if the network is refused, 5 if the load is too high.
 
@@ -100,7 +100,7 @@ def _count_cores(spark: Any) -> int:
 def _hold(
     checked: Checked, statistics: Statistics, rates: dict[str, float], cores: int, headroom: float, as_json: bool
 ) -> None:
-    """Say whether the machine holds the rates."""
+    """Print whether the machine sustains the rates."""
     from slipstream._network.quality.analysis import analyse
 
     found = analyse(checked, statistics, rates, cores=cores, headroom=headroom)
@@ -110,15 +110,15 @@ def _hold(
         print(json.dumps({"network": checked.network.name, "boxes": boxes, **verdict}))
     else:
         print_table(_make_load_table(checked, statistics, found))
-    verdict_text = f"{found.min_cap:.2f} cores needed, {cores * headroom:.2f} there"
+    verdict_text = f"{found.min_cap:.2f} cores needed, {cores * headroom:.2f} available"
     if not found.holds:
         _propose(checked, statistics, rates, cores, headroom)
         raise CheckFailed(
             f"network {checked.network.name}: too much load: {verdict_text}.",
-            hint=f"It would hold {found.factor:.2f} times these rates. Use more cores, or shed load.",
+            hint=f"It sustains {found.factor:.2f} times these rates. Use more cores, or shed load.",
             code="overload",
         )
-    say(f"holds: {verdict_text}; up to {found.factor:.1f} times these rates")
+    say(f"sustained: {verdict_text}; up to {found.factor:.1f} times these rates")
 
 
 def _make_load_table(checked: Checked, statistics: Statistics, found: Analysis) -> Table:
@@ -131,7 +131,7 @@ def _make_load_table(checked: Checked, statistics: Statistics, found: Analysis) 
 
 
 def _propose(checked: Checked, statistics: Statistics, rates: dict[str, float], cores: int, headroom: float) -> None:
-    """Say what shedding would do about it."""
+    """Print what load shedding would drop."""
     from slipstream._network.quality.shedding import plan, plan_evenly
 
     shed = plan(checked, statistics, rates, cores=cores, headroom=headroom)

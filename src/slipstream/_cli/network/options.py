@@ -1,4 +1,4 @@
-"""What the network commands share: their arguments, and the reading of what those name."""
+"""Options that the network commands share, and the reading of the files and feeds they name."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ Tables = Annotated[
 #: tuples per second; below this a recording would never end
 LEAST_RATE = 0.001
 
-#: tuples of each source that are looked at to measure the boxes, and seconds that looking at a feed may take
+#: tuples of each source that are measured, and seconds that reading them from a feed may take
 SAMPLE = 100_000
 _SECONDS = 3.0
 
 
 def parse_pairs(option: str, given: list[str] | None) -> dict[str, str]:
-    """NAME=FILE options."""
+    """Parse NAME=FILE options."""
     found = {}
     for pair in given or []:
         name, separator, path = pair.partition("=")
@@ -90,7 +90,7 @@ def parse_pairs(option: str, given: list[str] | None) -> dict[str, str]:
 
 
 def parse_rates(given: list[str] | None) -> dict[str, float]:
-    """Tuples per second as ``--rate`` gives them, by source; those of every source under the empty name.
+    """Parse ``--rate``: tuples per second by source; a rate for every source has the empty name.
 
     >>> parse_rates(["100", "cars=2.5"])
     {'': 100.0, 'cars': 2.5}
@@ -112,13 +112,13 @@ def parse_rates(given: list[str] | None) -> dict[str, float]:
 
 
 def assign_rates(network: Network, given: Mapping[str, float]) -> dict[str, float]:
-    """The rate of every source; none if no ``--rate`` was given."""
+    """Return the rate of every source; none without ``--rate``."""
     sources = [source.name for source in network.sources]
     for name in given:
         if name and name not in sources:
             raise BadArgument(
                 f"--rate {name}: no such source.",
-                hint=f"There is: {', '.join(sources)}.",
+                hint=f"Sources: {', '.join(sources)}.",
                 code="unknown-name",
                 found=name,
                 expected=sources,
@@ -135,7 +135,7 @@ def assign_rates(network: Network, given: Mapping[str, float]) -> dict[str, floa
 
 
 def parse_destinations(given: list[str] | None) -> dict[str, list[str]]:
-    """Where --to says that outputs go, by their names."""
+    """Parse --to: the destinations of outputs, by name."""
     from slipstream._io.outputs.destinations import parse
 
     found: dict[str, list[str]] = {}
@@ -153,7 +153,7 @@ def parse_destinations(given: list[str] | None) -> dict[str, list[str]]:
 
 
 def parse_paths(option: str, given: list[str] | None) -> dict[str, Path]:
-    """NAME=FILE options of files."""
+    """Parse NAME=FILE options, with paths."""
     return {name: Path(path) for name, path in parse_pairs(option, given).items()}
 
 
@@ -170,9 +170,9 @@ def is_feed(where: str, *, follow: bool, mapped: bool = False) -> bool:
 
 
 def check_inputs(file: Path, given: Mapping[str, str]) -> None:
-    """Refuse a missing or misspelt --input at once: the modules that read networks take a second to import.
+    """Refuse a missing or misspelt --input at once: importing the modules that read networks takes a second.
 
-    What is wrong with the file itself is for them to say.
+    Errors in the file itself are left to them.
     """
     import yaml
 
@@ -231,7 +231,7 @@ def _check_columns(network: Network, given: Sequence[str], used: set[str]) -> No
 
 
 def load_network(file: Path, functions: Path | None) -> Network:
-    """The network in a file, checked as far as that needs no Spark."""
+    """Load a network file, and check it as far as possible without Spark."""
     from slipstream._network import files
     from slipstream._network.schemas import check
 
@@ -242,56 +242,56 @@ def load_network(file: Path, functions: Path | None) -> Network:
 
 
 def read_recordings(network: Network, given: list[str] | None) -> dict[str, pa.Table]:
-    """What --input names, read whole, for every source."""
+    """Read the recordings that --input names, for every source."""
     from slipstream._network.running.recordings import read_inputs
 
     return read_inputs(network, parse_paths("--input", given))
 
 
 def read_stored_tables(network: Network, given: list[str] | None) -> dict[str, pa.Table]:
-    """What --table names, for every stored table."""
+    """Read the files that --table names, for every stored table."""
     from slipstream._network.running.recordings import read_tables
 
     return read_tables(network, parse_paths("--table", given))
 
 
 def create_frames(spark: Any, tables: Mapping[str, pa.Table]) -> dict[str, Any]:
-    """Tables as Spark has them."""
+    """Convert tables to DataFrames."""
     return {name: spark.createDataFrame(table) for name, table in tables.items()}
 
 
 def take_samples(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-    """The first tuples of every source; says when they are few."""
+    """Return the first tuples of every source; print a note if they are few."""
     from slipstream._network.quality.calibration import FEW
 
     few = min(table.num_rows for table in tables.values())
     if few < FEW:
-        say(f"[yellow]note:[/] {few:,} tuples are few to measure costs by; give {FEW:,} or more of each source")
+        say(f"[yellow]note:[/] {few:,} tuples are few to measure costs; give {FEW:,} or more of each source")
     return {name: table.slice(0, SAMPLE) for name, table in tables.items()}
 
 
 def sample_feeds(found: Mapping[str, Feed], settings: tuple[tuple[str, str], ...]) -> dict[str, pa.Table]:
-    """What the feeds have at the start, to measure the boxes by; nothing if one of them has nothing, and says so."""
+    """Return the first tuples of the feeds, to measure boxes; if a feed is empty, print a note and return nothing."""
     from slipstream._io.sampling import sample
 
     tables = {name: sample(feed.with_settings(settings), SAMPLE, _SECONDS) for name, feed in found.items()}
     empty = [name for name, table in tables.items() if not table.num_rows]
     if empty:
         say(
-            f"[yellow]note:[/] --optimise: nothing of {', '.join(empty)} is there to measure by; "
+            f"[yellow]note:[/] --optimise: {', '.join(empty)} has no tuples yet to measure; "
             "the network runs as it is written"
         )
         return {}
     counts = ", ".join(f"{table.num_rows:,} of {name}" for name, table in tables.items())
     most = f"at most {SAMPLE:,}, or {_SECONDS:g} s of reading"
-    say(f"--optimise: measuring by the tuples that are there: {counts} ({most})")
+    say(f"--optimise: measuring the tuples available now: {counts} ({most})")
     return tables
 
 
 def measure_costs(
     spark: Any, checked: Checked, inputs: Mapping[str, pa.Table], tables: Mapping[str, pa.Table]
 ) -> Statistics:
-    """The cost of every box on a sample, and of reading and carrying."""
+    """Measure the cost of every box on a sample, and of reading and carrying."""
     from slipstream._network.quality.calibration import calibrate
 
     return calibrate(spark, checked, take_samples(inputs), create_frames(spark, tables))
@@ -304,7 +304,7 @@ def measure_again(
     tables: Mapping[str, pa.Table],
     known: Statistics,
 ) -> Statistics:
-    """The boxes of another form of a network; what reading and carrying cost is known and the same for both."""
+    """Measure the boxes of another form of a network; the costs of reading and carrying are the same for both."""
     from slipstream._network.quality.calibration import number_tuples
     from slipstream._network.quality.statistics import measure
 

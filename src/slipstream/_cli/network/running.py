@@ -74,7 +74,7 @@ def run_network(
         typer.Option(
             "--optimise",
             help="Measure the boxes first and run the cheapest equivalent network. Requires --input; of a feed, the "
-            "tuples that are there at the start are measured.",
+            "tuples available at the start are measured.",
         ),
     ] = False,
     follow: Follow = False,
@@ -200,7 +200,7 @@ def attach_query(
 
 
 def _follow(attached: Execution, spark: Any, tables: dict[str, Any]) -> None:
-    """Answer as tuples come, until someone stops it."""
+    """Process tuples as they arrive, until Ctrl-C."""
     from slipstream._network.running.driving import follow
 
     try:

@@ -30,7 +30,7 @@ AGGREGATES = ("count", "sum", "avg", "min", "max")
 
 
 class Truth(NamedTuple):
-    """What is certainly true and what is certainly false; unknown where neither is."""
+    """A condition in three-valued logic: the rows where it is true and those where it is false; others are unknown."""
 
     true: Bools
     false: Bools
@@ -76,7 +76,7 @@ def as_number(values: Any) -> Array:
 
 
 def to_plain_column(values: Any) -> Array:
-    """A column of numbers or texts as it is calculated with and put out."""
+    """Convert a column of numbers or texts to the type that expressions use."""
     return np.asarray(values, object) if np.asarray(values).dtype.kind in "OU" else as_number(values)
 
 

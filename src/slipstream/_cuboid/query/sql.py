@@ -261,7 +261,7 @@ class _Plan:
         return columns | {f"o{place}": _evaluate(value, view) for place, (value, _) in enumerate(self.order)}
 
     def _cut(self, rows: Part) -> Part:
-        """In order, and no more than asked for."""
+        """Apply ORDER BY and LIMIT."""
         columns = [_rank(rows[f"o{p}"]) for p in range(len(self.order))]
         keys = [-c.astype(np.float64) if down else c for c, (_, down) in zip(columns, self.order, strict=True)]
         if keys:
@@ -292,7 +292,7 @@ class _Plan:
 
 
 def _find_true(condition: Value, view: View) -> Longs:
-    """Where a condition holds."""
+    """Return the rows for which a condition is true."""
     return np.flatnonzero(np.broadcast_to(condition.of(view).true, view.size))
 
 
@@ -330,7 +330,7 @@ def _resolve(node: exp.Expr, items: list[exp.Expr], named: dict[str, exp.Expr]) 
 
 
 def _has_aggregate(node: exp.Expr | None, schema: Schema) -> bool:
-    """Whether it contains an aggregate over keys: one whose argument is not just an atomic stream."""
+    """Whether an expression contains an aggregate over keys: one whose argument is not just an atomic stream."""
     streams = {attribute.name.lower() for attribute in schema.attributes if isinstance(attribute, AST)}
     for found in node.find_all(exp.AggFunc) if node is not None else ():
         inner = found.this.unnest() if isinstance(found.this, exp.Expr) else None
@@ -351,12 +351,12 @@ def _evaluate(value: Value, view: View) -> Array:
 
 
 def _rank(values: Array) -> Array:
-    """Numbers as they are; texts by their rank among those there are."""
+    """Return numbers unchanged, and texts as their rank among the column's values."""
     return ranks(values) if values.dtype == object else values
 
 
 def _find_distinct(keys: list[Array], size: int) -> tuple[list[Array], npt.NDArray[np.int64]]:
-    """The distinct rows of some columns, and which of them each row is."""
+    """Return the distinct rows of some columns, and the index of each row among them."""
     if not keys:
         return [], np.zeros(size, np.int64)
     if len(keys) == 1 and keys[0].dtype.kind == "i" and keys[0].size:

@@ -97,7 +97,7 @@ class Catalogue:
 
 
 def read_last_batch(file: Path) -> int:
-    """The batch in the last complete line of a journal; -1 before the first."""
+    """Return the batch in the last complete line of a journal; -1 before the first."""
     try:
         last = read_last_line(file)
         return int(last["batch"]) if last else -1
@@ -106,12 +106,12 @@ def read_last_batch(file: Path) -> int:
 
 
 def locate_fragment(snapshot: Path, name: str, fragment: int) -> Path:
-    """The folder of a fragment's files."""
+    """Return the folder of a fragment's files."""
     return snapshot / name / f"fragment={fragment}"
 
 
 def name_file(batch: int, kind: str) -> str:
-    """The name of a batch's file; names sort as batches do."""
+    """Return the name of a batch's file; names sort like batches."""
     return f"{batch:012d}.{kind}"
 
 
@@ -173,7 +173,7 @@ def open_image(place: Path, schema: Schema) -> Fragment:
 
 
 def _check_named(fragment: Fragment, rows: npt.NDArray[np.void]) -> None:
-    """Refuse rows whose keys have no name: kernels look names up without asking whether they are there."""
+    """Refuse rows whose keys have no name: kernels do not check that a name exists."""
     if fragment.names is not None and rows.size:
         keys = rows[KEY]
         if keys.min() < 0 or keys.max() >= len(fragment.names.texts):
@@ -181,7 +181,7 @@ def _check_named(fragment: Fragment, rows: npt.NDArray[np.void]) -> None:
 
 
 class Delta(NamedTuple):
-    """What a batch changed: rows, keys that are gone, and the texts of new keys from number ``first`` on."""
+    """The changes of a batch: rows, removed keys, and the texts of new keys from number ``first`` on."""
 
     rows: bytes
     gone: Longs

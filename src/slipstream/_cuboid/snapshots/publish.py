@@ -95,7 +95,7 @@ def _count(names: Names | None) -> int:
 
 
 def _encode_texts(names: Names | None, first: int) -> bytes:
-    """The names from number ``first`` on, as they are stored."""
+    """Encode the names from number ``first`` on."""
     return encode(names.texts.since(first)) if names is not None else b""
 
 

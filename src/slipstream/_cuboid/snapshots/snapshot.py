@@ -52,7 +52,7 @@ class _Copy:
     batch: int = -1
 
     def fetch(self, batch: int) -> tuple[Fragment | None, list[files.Delta]]:
-        """What is needed to get to ``batch``: a newer image if there is one, else the fragment as it is; and deltas."""
+        """Return what leads to ``batch``: a newer image if there is one, otherwise the current fragment, and deltas."""
         start, since = self.fragment, self.batch
         newer = [image for image in files.list_batches(self.folder, files.IMAGE) if since < image <= batch]
         if newer:
@@ -75,7 +75,7 @@ class _Copy:
         return images[0] if images and (not first or images[0] > first[0]) else -1
 
     def advance(self, batch: int, fetched: tuple[Fragment | None, list[files.Delta]]) -> None:
-        """Become the fragment as of ``batch``."""
+        """Advance the fragment to ``batch``."""
         self.fragment, deltas = fetched
         for delta in deltas:
             assert self.fragment is not None
@@ -142,7 +142,7 @@ class Cuboid:
             ) from None
 
     def _copy_row(self, key: int | str) -> npt.NDArray[np.void] | None:
-        """A copy of the row of a key."""
+        """Return a copy of the row of a key."""
         with self._lock:
             found = [
                 fragment.rows[row : row + 1].copy()
@@ -154,7 +154,7 @@ class Cuboid:
         return found[-1] if found else None
 
     def read(self, keys: npt.ArrayLike, columns: Sequence[str] | None = None) -> dict[str, npt.NDArray[Any]]:
-        """The columns of many keys, in the order asked, and ``found``: 0 where a key is not there.
+        """Return the columns of many keys in the given order, and ``found``: 0 for a missing key.
 
         A plain attribute is an array; an atomic stream is a table with the latest elements first, and its name with a
         ``#`` the number of elements ever appended: those beyond it mean nothing.
@@ -260,12 +260,12 @@ def _number(fragment: Fragment, key: int | str) -> int:
 
 
 def _read_key(fragment: Fragment, row: npt.NDArray[np.void]) -> int | str:
-    """The key of a row."""
+    """Return the key of a row."""
     return int(row[KEY][0]) if fragment.names is None else str(find_key_texts(fragment.names, row[KEY])[0])
 
 
 def _find_latest_rows(rows: npt.NDArray[np.void], stamp: str, most: int) -> list[npt.NDArray[np.void]]:
-    """Copies of the rows with the latest stamps, or of the last rows."""
+    """Return copies of the rows with the latest stamps, or of the last rows."""
     places = np.argsort(rows[stamp], kind="stable")[-most:] if stamp else np.arange(rows.size)[-most:]
     return [rows[place : place + 1].copy() for place in places.tolist()]
 
@@ -394,7 +394,7 @@ class Snapshot:
         return sorted(number for number, copy in self[name]._copies.items() if copy.fragment is not None)
 
     def _copies(self) -> list[_Copy]:
-        """The copies of all fragments there are, new ones added."""
+        """Return the copies of all fragments, including new ones."""
         for name, cuboid in self._cuboids.items():
             for folder in (self.folder / name).glob("fragment=*"):
                 number = int(folder.name.partition("=")[2])
@@ -409,7 +409,7 @@ class Snapshot:
             yield self.batch
 
     def results(self, query: str, since: int = -1) -> pa.Table:
-        """What a continuous query found in committed batches after ``since``, with the batch of each row.
+        """Return the results of a continuous query in committed batches after ``since``, with the batch of each row.
 
         Rows that could not be kept are under ``rejects``.
         """

@@ -102,7 +102,7 @@ class Decoding:
         if self.encoding not in ENCODINGS:
             raise BadArgument(
                 f"--format {self.encoding}: unknown.",
-                hint=f"There are: {', '.join(ENCODINGS)}.",
+                hint=f"Use one of: {', '.join(ENCODINGS)}.",
                 code="unknown-value",
                 found=self.encoding,
                 expected=[*ENCODINGS],
@@ -110,8 +110,8 @@ class Decoding:
         for name in self.columns:
             if name not in self.schema:
                 raise BadArgument(
-                    f"--columns {name}={self.columns[name]}: there is no column {name!r}.",
-                    hint=f"There are: {', '.join(self.schema)}.",
+                    f"--columns {name}={self.columns[name]}: no column {name!r}.",
+                    hint=f"Columns: {', '.join(self.schema)}.",
                     code="unknown-column",
                     found=name,
                     expected=[*self.schema],
@@ -125,7 +125,7 @@ class Decoding:
                 )
             if known is not None and place.field not in known:
                 raise BadArgument(
-                    f"column {name!r}: there is no field {place.field!r}.",
+                    f"column {name!r}: no field {place.field!r}.",
                     hint=f"The fields are {', '.join(known)}. Map one of them: --columns {name}=FIELD.",
                     code="unknown-column",
                     found=place.field,
@@ -535,7 +535,7 @@ def parse_columns(
         elif strict:
             raise BadArgument(
                 f"--columns {pair}: no such column.",
-                hint=f"There are: {', '.join(schema)}.",
+                hint=f"Columns: {', '.join(schema)}.",
                 code="unknown-column",
                 found=match["column"],
                 expected=[*schema],

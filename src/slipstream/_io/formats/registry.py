@@ -67,7 +67,7 @@ class Registry:
             if key not in (_USER, _TOKEN, _CA):
                 raise BadArgument(
                     f"--kafka-config {PREFIX}{key}: unknown.",
-                    hint=f"There are: {', '.join(PREFIX + name for name in (_USER, _TOKEN, _CA))}.",
+                    hint=f"Known settings: {', '.join(PREFIX + name for name in (_USER, _TOKEN, _CA))}.",
                     code="unknown-value",
                     expected=[PREFIX + name for name in (_USER, _TOKEN, _CA)],
                 )

@@ -7,7 +7,7 @@ Brokers drop the offsets of consumers that have been inactive for a week. Every 
 its batch, which a publisher checks if it finds no offset after a crash.
 
 Messages with a key go to all partitions of a topic, by the hash of the key that Kafka's own clients use: those with the
-same key stay in order. Messages without one are spread by a hash of what they say: those of a partition stay in order.
+same key stay in order. Messages without one are spread by a hash of their contents: those of a partition stay in order.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ def toll_run(spark: SparkSession, run: Run, out: Path, settings: Settings) -> di
 
 
 def toll_feed(spark: SparkSession, source: str, out: Path, settings: Settings) -> dict[str, Any]:
-    """Toll a file, a folder, a topic or a socket, in any encoding: what is there, or everything that arrives."""
+    """Toll a file, a folder, a topic or a socket, in any encoding: what exists now, or everything that arrives."""
     check_feed(source, out, settings)
     return _FeedLife(spark, source, out, settings).run_to_end()
 

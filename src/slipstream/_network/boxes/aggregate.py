@@ -166,7 +166,7 @@ class Grid:
         return found
 
     def may_close(self, passed: Numbers, passing: Numbers) -> Bools:
-        """Where a window may close: where the horizon came past the end of one."""
+        """Whether a window may close: the horizon has passed the end of one."""
         moved = passing > passed
         if passed.dtype.kind == "f" or not self.is_whole:
             return moved
@@ -219,7 +219,7 @@ class AggregateKernel:
 
     @property
     def _columns(self) -> tuple[str, ...]:
-        """What is kept of a tuple."""
+        """The columns of a tuple that are kept."""
         return (*self._tuples.kept, *([_CLOCK] if self.timeout is not None else []))
 
     @property
@@ -286,7 +286,7 @@ class AggregateKernel:
         return before
 
     def _may_close(self, passed: Numbers, passing: Numbers) -> Bools:
-        """The groups in which a window may close: where the horizon came past the end of one."""
+        """Return the groups in which a window may close: their horizon has passed the end of one."""
         if self.timeout is not None:
             return np.ones(passed.size, np.bool_)
         return self._grid.may_close(passed, passing)

@@ -57,7 +57,7 @@ class KeptTrips:
         self.open.save(stores[0], batch)
 
     def load(self, stores: Sequence[Store]) -> None:
-        """Become what was saved."""
+        """Load the saved state."""
         self.open.load(stores[0])
 
     def publish(self, snapshot: Path, number: int, batch: int) -> None:
@@ -162,7 +162,7 @@ class Archive(Operator):
         return tuple(column for column in (self.road, self.direction, self.lane) if column)
 
     def _find_unusable(self, tuples: Train) -> Bools:
-        """Where a needed column is missing or not finite."""
+        """Return where a required column is missing or not finite."""
         found: Bools = np.logical_or.reduce([nulls(tuples[column]) for column in (self.id, *self._whole)])
         for column in (self.time, self.x, self.y):
             values = tuples[column]

@@ -105,7 +105,7 @@ class ClockedKernel:
 
     @property
     def _columns(self) -> tuple[str, ...]:
-        """What is kept of a tuple."""
+        """The columns of a tuple that are kept."""
         return self._tuples.kept
 
     @property

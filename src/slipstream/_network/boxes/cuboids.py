@@ -130,7 +130,7 @@ class KeptCuboid:
 
 
 def find_latest(rows: Array, stamps: Longs, wanted: Array, moments: Longs) -> tuple[Longs, Longs]:
-    """For each row that is wanted at a moment: its latest arrival by then, and its first of all; -1 if there is none.
+    """Return, for each row wanted at a moment, its latest arrival by then and its first arrival; -1 if there is none.
 
     >>> latest, first = find_latest(np.array([5, 6, 5]), np.array([1, 2, 3]), np.array([5, 5, 6, 7]), np.full(4, 2))
     >>> latest.tolist(), first.tolist()
@@ -252,7 +252,7 @@ class Keep(Operator):
         return {self.cuboid_name: self.schema}
 
     def outputs(self, tuples: operators.Schema) -> dict[str, operators.Schema]:
-        """The tuples as they are; of rejects, also why."""
+        """The tuples unchanged; rejects also have a reason."""
         require(tuples, self.schema.key, _find_key_type(self.schema))
         for name in self.schema.names:
             require(tuples, name, *NUMBERS)
@@ -280,7 +280,7 @@ class Keep(Operator):
         return {"kept": tuples if good.all() else tuples.take(good), "rejects": bad}
 
     def _judge(self, tuples: Train) -> tuple[Bools, dict[str, Array], Array]:
-        """Which tuples can be kept, their columns with the cuboid's types, and why the others cannot."""
+        """Return which tuples can be kept, their columns in the cuboid's types, and why the others cannot be kept."""
         good = np.ones(len(tuples), np.bool_)
         reasons = np.full(len(tuples), None, dtype=object)
         columns = {}
@@ -394,7 +394,7 @@ class CuboidLookup(_Asking):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What is asked for: the key of the cuboid."""
+        """The column that is looked up: the key of the cuboid."""
         return (self.by,)
 
     def _query(self, keep: Keep) -> Query:
@@ -434,7 +434,7 @@ class CuboidLookup(_Asking):
         return {"out": tuples | found}
 
     def step(self, keep: Keep, state: Mapping[str, KeptCuboid], kept: Train, tuples: Train) -> dict[str, Train]:
-        """Look rows up as of each tuple's arrival."""
+        """Look up rows as of each tuple's arrival."""
         known, rows = state["cuboid"].as_of(tuples[self.by], tuples.order[:, 0].copy(), kept.order[:, 0].copy())
         query = self._query(keep)
         found = _convert_result(query.rows(rows), _find_types(query))
@@ -444,7 +444,7 @@ class CuboidLookup(_Asking):
 
 
 def _scatter(column: Array, where: Bools) -> Array:
-    """Values at some places, null at the others."""
+    """Spread values over the places where ``where`` is true; the others are null."""
     null: Any = {"f": np.nan, "O": None}.get(column.dtype.kind, NULL_INTEGER)
     whole: Array = np.full(where.size, null, column.dtype)
     whole[where] = column
@@ -463,7 +463,7 @@ def _is_keep(box: Any) -> Keep:
 
 
 def collect_cuboids(boxes: Iterable[Any]) -> Catalogue | None:
-    """The cuboids that a network's boxes publish; None if there are none."""
+    """Return the cuboids that a network's boxes publish; None if they publish none."""
     found: dict[str, Schema] = {}
     patterns: dict[str, Pattern] = {}
     for box in boxes:

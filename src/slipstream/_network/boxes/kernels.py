@@ -182,7 +182,7 @@ class Results:
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """What is kept of a tuple until its windows close."""
+        """The columns of a tuple that are kept until its windows close."""
         return (TS, ON, *dict.fromkeys(name for function in self.functions for name in function.arguments))
 
     def of(

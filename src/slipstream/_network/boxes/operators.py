@@ -198,10 +198,10 @@ class Kept(Protocol):
         """Write what changed; ``batch`` grows."""
 
     def load(self, stores: Sequence[Store]) -> None:
-        """Become what was saved."""
+        """Load the saved state."""
 
     def publish(self, snapshot: Path, number: int, batch: int) -> None:
-        """Write what readers see of it, if anything; ``number`` is that of the partition."""
+        """Write what readers see of the state, if anything; ``number`` is that of the partition."""
 
 
 State: TypeAlias = Mapping[str, Any]  # of KeyedTable, RowTable or Kept

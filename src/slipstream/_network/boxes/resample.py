@@ -93,12 +93,12 @@ class ResampleKernel:
 
     @property
     def may_spread(self) -> bool:
-        """Whether groups have nothing to do with each other; by a lag, one retires left tuples for all."""
+        """Whether groups are independent; with a lag, one group retires left tuples for all."""
         return bool(self.group_by) and self.lag is None
 
     @property
     def _columns(self) -> tuple[str, ...]:
-        """What is kept of a right tuple."""
+        """The columns of a right tuple that are kept."""
         return self._tuples.kept
 
     @property
@@ -236,7 +236,7 @@ class ResampleKernel:
         return {name: values[emitted] for name, values in {**result, PLACE: place}.items()}
 
     def _find_needed(self, waiting: Numbers, left: Any, passed: Numbers) -> Numbers:
-        """The least right value of each group that a left tuple to come, or one that waits for it, may still want."""
+        """Return the least right value of each group that a future or waiting left tuple may still need."""
         oldest = np.full(len(passed), left, dtype=passed.dtype)
         values = np.sort(waiting)
         place = np.searchsorted(values, subtract(passed, self.size), "left")
@@ -247,7 +247,7 @@ class ResampleKernel:
 
 @dataclass
 class _Whole:
-    """What is known of a stream as a whole."""
+    """The state of a stream as a whole."""
 
     groups: Groups
 

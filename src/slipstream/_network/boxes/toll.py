@@ -1,10 +1,10 @@
 """The toll box: Linear Road's five answers from a stream of its tuples, beside any other boxes.
 
-It stands on the kernels of the toll engine (``linear_road``): cars, segments and accidents in a ``TollFragment``,
+It uses the kernels of the toll engine (``_linear_road``): cars, segments and accidents in a ``TollFragment``,
 balances in ``Accounts``. Like the engine it works on whole seconds: a tuple waits until nothing that may still be
 accepted belongs to its second. The answers of a second leave with the arrival that completes it, wherever trains end.
 
-Vehicles may be known by text: the box numbers them, and names them again in what it puts out.
+Vehicles may have text ids: the box numbers them, and translates the numbers back in its outputs.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _LEAST = np.iinfo(np.int32).min
 #: a second after all others
 _END = 1 << 40
 
-#: output -> its columns, all integers unless vehicles are known by text, and where an answer of the accounts has them
+#: output -> its columns, all integers unless vehicles have text ids
 _COLUMNS = {
     "notifications": ("vid", "time", "lav", "toll"),
     "alerts": ("vid", "time", "seg"),
@@ -70,7 +70,7 @@ _NOT_A_NAME = -1
 
 @dataclass
 class TollState:
-    """Cars, segments and accounts in the engine's own tables; ``names`` if vehicles are known by text."""
+    """Cars, segments and accounts in the engine's own tables; ``names`` if vehicles have text ids."""
 
     toll: TollFragment
     accounts: Accounts
@@ -92,7 +92,7 @@ class TollState:
             self.names.save(stores[5])
 
     def load(self, stores: Sequence[Store]) -> None:
-        """Become what was saved."""
+        """Load the saved state."""
         self.toll = TollFragment.load(self.toll.rules, *stores[:4], keeps_past=self.is_published)
         self.accounts = Accounts.load(self.accounts.rules, self.accounts.past, stores[4])
         if self.names is not None:
@@ -106,7 +106,7 @@ class TollState:
 
 
 class Whole(NamedTuple):
-    """Tuples of complete seconds, in the order of time, and when each arrived."""
+    """Tuples of complete seconds in the order of time, and their arrival times."""
 
     tuples: dict[str, Array]
     ts: Longs
@@ -124,7 +124,7 @@ class Toll(Operator):
     publish: bool = False
 
     def __post_init__(self) -> None:
-        # a user's own function (module:function) would be loaded because a file names it
+        # module:function is not accepted here: a file must not be able to load a module
         if isinstance(self.rules, str) and (own := rule_sets.registered(self.rules)):
             object.__setattr__(self, "rules", own)  # workers do not know what is registered here
         if isinstance(self.rules, str) and self.rules not in RULES:
@@ -149,7 +149,7 @@ class Toll(Operator):
         ids = plain_type(tuples[VID])
         if ids == "text" and self.publish:
             raise BadInput(
-                "publish: cars are published by number, and vid is text.", hint="Leave publish out.", code="bad-type"
+                "publish requires integer vehicle ids, but vid is text.", hint="Leave publish out.", code="bad-type"
             )
         found = {**_COLUMNS, REJECTS: FIELDS}
         schemas: dict[str, Schema] = {
@@ -176,7 +176,7 @@ class Toll(Operator):
         }
 
     def step(self, state: Mapping[str, Any], tuples: Train) -> dict[str, Train]:
-        """Add tuples; returns the answers of the seconds that they complete."""
+        """Add tuples, and return the answers of the seconds that they complete."""
         given, verdicts = _judge(tuples)
         good = np.flatnonzero(verdicts == GOOD)
         if (names := state["road"].names) is not None:
@@ -211,7 +211,7 @@ class Toll(Operator):
         return self._answer(state["road"], whole, Train(nothing, nothing, order, {}), np.array([_END]))
 
     def _answer(self, road: TollState, whole: Whole, triggers: Train, newest: Longs) -> dict[str, Train]:
-        """The answers to tuples of whole seconds, and those that are refused."""
+        """Return the answers to tuples of whole seconds, and the rejected tuples."""
         whole, refused = _sift(whole)
         parts = {**self._answers(road, whole), REJECTS: refused}
         return {
@@ -222,7 +222,7 @@ class Toll(Operator):
     def _take_whole(
         self, waiting: RowTable, tuples: Train, given: dict[str, Array], accepted: Longs, until: int
     ) -> Whole:
-        """The tuples of seconds before ``until``; those of later ones wait."""
+        """Return the tuples of seconds before ``until``; later ones wait."""
         slots = waiting.slots()
         old = waiting.pop(slots[waiting.table.take("time", slots) < until])
         new = {**{name: given[name][accepted] for name in FIELDS}, TS: tuples.ts[accepted]}
@@ -232,7 +232,7 @@ class Toll(Operator):
         return _in_order_of_time({name: np.concatenate([old[name], new[name][now]]) for name in (*FIELDS, TS)})
 
     def _answers(self, road: TollState, whole: Whole) -> dict[str, tuple[Longs, Longs, dict[str, Array]]]:
-        """For each output: the second and the arrival time of every answer, and its columns."""
+        """Return for each output the second and the arrival time of every answer, and its columns."""
         entries, charges = _toll(road.toll, whole)
         told = {"vid": entries.vid, "time": entries.time, "lav": entries.lav, "toll": entries.toll}
         alerted = entries.alert != NOWHERE
@@ -253,14 +253,14 @@ def _in_order_of_time(columns: Mapping[str, Array]) -> Whole:
 
 
 def _judge(tuples: Train) -> tuple[dict[str, Array], Any]:
-    """The fifteen fields of each tuple, and what is to be said of it."""
+    """Return the fifteen fields of each tuple, and the verdict on it."""
     implied: dict[str, Any] = {"type": POSITION, "seg": tuples["pos"] // MILE}
     by_text = tuples[VID].dtype == object
     given = {}
     for name in FIELDS:
         values = np.broadcast_to(tuples.columns.get(name, implied.get(name, -1)), len(tuples))
         if name == VID and by_text:
-            values = np.where(nulls(values), _LEAST, 0)  # a number comes when the tuple is accepted
+            values = np.where(nulls(values), _LEAST, 0)  # it is numbered when the tuple is accepted
         # what 32 bits do not hold is out of every range, and so is a null
         given[name] = np.where((values > _LEAST) & (values < -_LEAST), values, _LEAST).astype(np.int32)
     verdicts = judge(given)
@@ -280,7 +280,7 @@ def _reject(bad: Train, given: dict[str, Array], which: Array, reasons: list[str
 
 
 def _name_vehicles(columns: dict[str, Array], names: Names | None) -> dict[str, Array]:
-    """Columns in which vehicles are called what the feed calls them."""
+    """Replace the numbers of vehicles by the ids of the feed."""
     if names is None:
         return columns
     texts = names.texts.take(np.asarray(columns[VID], np.int64))
@@ -288,7 +288,7 @@ def _name_vehicles(columns: dict[str, Array], names: Names | None) -> dict[str, 
 
 
 def _sift(whole: Whole) -> tuple[Whole, tuple[Longs, Longs, dict[str, Array]]]:
-    """Tuples without duplicates and conflicts, and those as rejects: second, arrival time and columns."""
+    """Return tuples without duplicates and conflicts; and those as rejects: second, arrival time and columns."""
     duplicate, conflict = find_rivals(whole.tuples)
     bad = duplicate | conflict
     columns = {name: values[bad].astype(np.int64) for name, values in whole.tuples.items()}

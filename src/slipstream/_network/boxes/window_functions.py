@@ -109,7 +109,7 @@ class Windows:
         return np.asarray(~np.logical_or.reduce([nulls(column) for column in columns]))
 
     def reduce(self, ufunc: np.ufunc, values: Values, empty: Any = 0) -> Values:
-        """A ufunc such as ``np.add`` over the values of each window's tuples; ``empty`` where there are none."""
+        """Reduce the values of each window by a ufunc such as ``np.add``; ``empty`` for a window without tuples."""
         values = values.astype(np.int64) if values.dtype == bool else values
         if not len(self):
             return values[:0]

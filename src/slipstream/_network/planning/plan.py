@@ -341,10 +341,10 @@ class _Planner:
         return Runner(node, None, sides, origin, ())
 
     def _keys(self, node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The columns by which the input of an operator may be spread, and of one that asks another box, its questions.
+        """Return the columns by which the input of an operator, and its queries to another box, may be spread.
 
-        They are those of the box whose state it works on. If somebody asks that box from where questions cannot be sent
-        by their key, all of it is in one place.
+        They are those of the box whose state it works on. If another box queries it, and its queries cannot be sent
+        by their key, it runs in one partition.
         """
         lender = self._nodes[node.inputs[0].origin] if _borrows(node) else node
         takers = self._checked.network.consumers(lender.name)
@@ -355,9 +355,9 @@ class _Planner:
         return lender.box.key, node.box.key
 
     def _asks_by_key(self, node: Node, lender: Node) -> bool:
-        """Whether the questions of a box come from sources, or are tuples of the box it asks, which are with their key.
+        """Whether the queries of a box originate at sources, or are tuples of the queried box, which has their key.
 
-        Those of other boxes with state are in partitions by other keys, and would come a stage too late.
+        Those of other boxes with state are partitioned by other keys, and would arrive a stage too late.
         """
         assert isinstance(node.box, Operator)
         assert isinstance(lender.box, Operator)

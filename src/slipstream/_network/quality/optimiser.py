@@ -66,7 +66,7 @@ def optimise(checked: Checked, statistics: Statistics, check: Callable[[Network]
 
 
 def cheapest_filter_first(checked: Checked, statistics: Statistics) -> tuple[Network, str] | None:
-    """Of two filters in a row, first the one with the larger (1 - selectivity) / cost."""
+    """Of two consecutive filters, put the one with the larger (1 - selectivity) / cost first."""
     for first, _, second, _ in _private_pairs(checked.network, Filter, Filter):
         if statistics.worth(second.name) > statistics.worth(first.name):
             return _swap(checked.network, first, second), f"{second.name} before {first.name}"
@@ -99,7 +99,7 @@ def filter_before_groups(checked: Checked, _: Statistics) -> tuple[Network, str]
 
 
 def filters_as_one(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
-    """Two filters in a row become one, unless they call user functions, which Spark would then call for all tuples."""
+    """Merge two consecutive filters, unless they call user functions, which Spark would then call for all tuples."""
     for first, outer, second, inner in _private_pairs(checked.network, Filter, Filter):
         one, two = outer.predicates[0], inner.predicates[0]
         if not functions.is_python(expressions.user_calls(one) | expressions.user_calls(two)):
@@ -110,7 +110,7 @@ def filters_as_one(checked: Checked, _: Statistics) -> tuple[Network, str] | Non
 
 
 def maps_as_one(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
-    """Two maps in a row become one, unless that would compute something twice."""
+    """Merge two consecutive maps, unless that would compute something twice."""
     for first, before, second, after in _private_pairs(checked.network, Map, Map):
         inner, outer = before.columns, after.columns
         source = checked.inputs(first)[0]

@@ -1,4 +1,4 @@
-"""The folder in which a network runs: trains in, outputs out, under people's control.
+"""The folder in which a network runs: its trains, its outputs, and the files that control it.
 
 It is the folder of a job (``_runtime.job``), with these additional files:
 
@@ -390,7 +390,7 @@ class Execution:
         append_lines(self.folder / "shed.jsonl", [line])
 
     def shed(self) -> list[dict[str, Any]]:
-        """What load shedding has dropped, per train of recordings and per batch of feeds."""
+        """The tuples that load shedding has dropped, per train of recordings and per batch of feeds."""
         batches = [
             {"source": source, "train": f"batch-{entry['batch']}", "tuples": entry["taken"][source], "dropped": dropped}
             for entry in self.monitor.entries()
