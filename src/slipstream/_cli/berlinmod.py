@@ -48,7 +48,7 @@ def generate(
     scale: Annotated[float, typer.Option("--scale", help="The size; 1.0 is 2,000 vehicles for 28 days.")] = 0.05,
     network: Annotated[
         Path | None,
-        typer.Option("--network", help="Streets: .data (SECONDO), .csv, .geojson, .osm.pbf; else a synthetic city."),
+        typer.Option("--network", help="Streets: .data (SECONDO), .csv, .geojson, .osm.pbf; by default synthetic."),
     ] = None,
     regions: Annotated[
         bool, typer.Option("--regions", help="Choose homes and work places by the paper's regions.")
@@ -57,7 +57,7 @@ def generate(
         Path | None, typer.Option("--home-regions", help="Weighted regions for homes, a SECONDO nested list.")
     ] = None,
     work_regions: Annotated[
-        Path | None, typer.Option("--work-regions", help="Weighted regions for work places, likewise.")
+        Path | None, typer.Option("--work-regions", help="Weighted regions for work places, a SECONDO nested list.")
     ] = None,
     disturb: Annotated[bool, typer.Option("--disturb", help="Add a GPS error of up to 100 m.")] = False,
     script_odds: Annotated[
@@ -70,7 +70,7 @@ def generate(
     conf: Conf = None,
     as_json: Json = False,
 ) -> None:
-    """Make a data set: vehicles that drive to work and about town for days.
+    """Generate a data set: vehicles that commute and drive around town for several days.
 
     Example: `slipstream berlinmod generate --scale 0.005 --out data/small`
     """
@@ -153,7 +153,7 @@ def export(
     srid: Annotated[
         int | None,
         typer.Option(
-            "--srid", metavar="N", help="The reference system that geometries (mobilitydb) name; coordinates stay."
+            "--srid", metavar="N", help="The SRID to write into geometries (mobilitydb); coordinates are not converted."
         ),
     ] = None,
     overwrite: Overwrite = False,
@@ -163,8 +163,8 @@ def export(
 ) -> None:
     """Write a data set as CSV files that other systems read.
 
-    Geometries name a reference system only where the data set's plane is one that is known: streets that were in
-    degrees, or files that named it. `--srid` makes them name another.
+    Geometries have an SRID only if the reference system of the data set is known: from streets in degrees, or from
+    files with an SRID. `--srid` sets another.
 
     Example: `slipstream berlinmod export data/small --format mobilitydb --out csv`
     """

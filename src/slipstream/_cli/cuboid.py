@@ -73,7 +73,7 @@ def ticks(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Generate sample data: stock-like series, seven random walks in which a W pattern shows now and then.
+    """Generate sample data: stock-like series, seven random walks in which a W pattern occurs now and then.
 
     Example: `slipstream cuboid ticks --ticks 5000 --out ticks`
     """
@@ -106,7 +106,7 @@ def run(
         int, typer.Option(min=0, help="The number of fragments, by hash of the key; 0 for one per core.")
     ] = 0,
     ranges: Annotated[
-        str, typer.Option(help="Fragments by range of the key instead: where each but the first begins.")
+        str, typer.Option(help="Fragments by ranges of the key instead: the first key of each except the first.")
     ] = "",
     batch_files: Annotated[int, typer.Option(min=1, help="Files of a folder in one batch.")] = 1,
     compact_every: CompactEvery = 500,

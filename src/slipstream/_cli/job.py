@@ -19,7 +19,7 @@ Folder = Annotated[Path, typer.Argument(metavar="OUT", help="The --out folder of
 def pause(folder: Folder, as_json: Json = False) -> None:
     """Stop taking input; the current batch is finished.
 
-    The clock of a replayed run stands still meanwhile. `slipstream job resume` and `slipstream job step` continue.
+    The clock of a replayed run stops meanwhile. `slipstream job resume` and `slipstream job step` continue.
 
     Example: `slipstream job pause tolls`
     """

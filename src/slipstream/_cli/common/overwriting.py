@@ -13,7 +13,7 @@ import typer
 from slipstream._errors import BadArgument
 from slipstream._tools.staging import temporary_sibling
 
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what --out holds already.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing --out.")]
 Afresh = Annotated[bool, typer.Option("--overwrite", help="Delete the job in --out first, and start afresh.")]
 
 #: what to do when an output exists

@@ -152,7 +152,7 @@ def drive(
     until: Annotated[int | None, typer.Option(metavar="T", help="End before this second.")] = None,
     format_: Annotated[str, typer.Option("--format", help="How tuples are written: text, json or train.")] = "text",
     end: Annotated[
-        bool, typer.Option("--end", help="Mark the end of the topic or folder for those who follow it.")
+        bool, typer.Option("--end", help="Mark the end of the topic or folder, so that jobs that follow it end.")
     ] = False,
     as_json: Json = False,
 ) -> None:

@@ -32,7 +32,7 @@ def history(
     rows per expressway, and **TollHistory** (VID, Day, XWay, Tolls), a row per vehicle of the run and day; and the
     arrays of means in which the engine looks answers up. Day 1 is yesterday.
 
-    A history that exists already is not made again; `--csv` then only exports it: without a header, with the columns
+    An existing history is not generated again; `--csv` then only exports it: without a header, with the columns
     in the order above, in folders of parts that can be concatenated.
 
     Example: `slipstream history runs/first --csv`

@@ -47,7 +47,7 @@ def simulate(
 
     Cars enter by ramps, follow and overtake each other (IDM and MOBIL), crash now and then, report every 30 seconds
     and sometimes request their balance. The run is a folder of Parquet files and a manifest; `slipstream describe`
-    draws it, `slipstream export` writes it as the published text. A run that is complete already is not made again.
+    draws it, `slipstream export` writes it as the published text. If --out has a complete run, nothing is done.
 
     Example: `slipstream simulate --expressways 1 --minutes 180 --out runs/standard`
     """

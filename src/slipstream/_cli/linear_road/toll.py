@@ -72,7 +72,7 @@ def toll(
         list[str] | None,
         typer.Option(
             metavar="WHERE",
-            help="Where the lines of output.csv go besides: console, or kafka:HOST:PORT/TOPIC. Repeatable.",
+            help="Another destination for the lines of output.csv: console or kafka:HOST:PORT/TOPIC. Repeatable.",
         ),
     ] = None,
     archive: Annotated[
@@ -106,7 +106,7 @@ def toll(
     summary.json; and in status.json whether the job is starting, ready, running or stopped. After a crash or Ctrl-C,
     the same command resumes where it was; no answer and no trip is lost or doubled. `slipstream job` pauses it.
 
-    A live feed (--follow, tcp:) is connected when the job is warm; a line on standard error says so. The job waits for
+    A live feed (--follow, tcp:) is connected when the job is warm, which standard error reports. The job waits for
     a topic, a file or a port that does not exist yet.
 
     Examples:

@@ -158,7 +158,7 @@ def examine(folder: Path) -> list[Finding]:
 def doctor(as_json: Json = False) -> None:
     """Check Java, memory, disk, versions, and what the console and Kafka need, and print what to do.
 
-    Exits with code 4 if something that is required is missing; `--` marks what most commands work without.
+    Exits with code 4 if something required is missing; `--` marks what most commands do not need.
 
     Example: `slipstream doctor`
     """

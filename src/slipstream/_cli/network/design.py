@@ -56,7 +56,7 @@ def check_network(
     master: Master = session.LOCAL,
     conf: Conf = None,
 ) -> None:
-    """Infer the schema of every arc, and name the box and column of what cannot work.
+    """Infer the schema of every arc, and report the box and column of an error.
 
     With --rate and a sample (--input for each source), it also measures every box and reports whether this machine
     sustains that rate.

@@ -62,7 +62,7 @@ def run_network(
     ] = None,
     tap: Annotated[
         list[str] | None,
-        typer.Option("--tap", metavar="BOX[.PORT]", help="An arc to record besides the outputs. Repeatable."),
+        typer.Option("--tap", metavar="BOX[.PORT]", help="An arc to record in addition to the outputs. Repeatable."),
     ] = None,
     rates: Rates = None,
     to: To = None,
