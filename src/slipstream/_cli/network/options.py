@@ -49,8 +49,8 @@ To = Annotated[
         "--to",
         metavar="OUTPUT=WHERE",
         help="Another destination of an output, in addition to its table: kafka:HOST:PORT/TOPIC (JSON; keyed by the "
-        "columns that the output is grouped by, or by ?key=COLUMN), text:FILE (CSV) or console (JSON lines). Repeatable. "
-        "A job that resumes keeps its destinations.",
+        "columns that the output is grouped by, or by ?key=COLUMN), text:FILE (CSV) or console (JSON lines). "
+        "Repeatable. A job that resumes keeps its destinations.",
     ),
 ]
 Parallel = Annotated[
