@@ -75,7 +75,7 @@ class MemorySource(Source):
         self, schema: Mapping[str, str], rows: Iterable[Mapping[str, Any]] = (), *, per_batch: int = 1000
     ) -> None:
         self.schema = dict(schema)
-        self._types, self._rows, self._per_batch = types.schema_of(schema), list(rows), per_batch
+        self._types, self._rows, self._per_batch = types.parse_schema(schema), list(rows), per_batch
 
     def push(self, *rows: Mapping[str, Any]) -> None:
         """Add tuples behind those that are there."""
@@ -328,7 +328,7 @@ def check_source(source: Source, *, most_batches: int = 1000) -> list[dict[str, 
     >>> check_source(MemorySource({"id": "bigint"}, [{"id": 1}, {"id": 2}]))
     [{'id': 1}, {'id': 2}]
     """
-    schema = types.schema_of(source.schema)
+    schema = types.parse_schema(source.schema)
     found: list[dict[str, Any]] = []
     position, label = source.start, type(source).__name__
     for _ in range(most_batches):

@@ -26,7 +26,7 @@ from slipstream._linear_road.job.engine import Settings, toll_run
 from slipstream._linear_road.state.cars import FORGET_AFTER
 from slipstream._linear_road.tables import answers_frame
 from slipstream._network.planning.compiler import compile_network
-from slipstream._network.running.filling import build_network, fill, open_existing, read_run, single_cuboid
+from slipstream._network.running.filling import build_network, fill, find_cuboid, open_existing, read_run
 from slipstream._network.running.run_folder import newest_tuples
 from slipstream._network.schemas import check
 
@@ -203,7 +203,7 @@ def test_a_run_fills_a_cuboid(spark: SparkSession, run: Run, reports: list[dict[
         "CREATE CUBOID car (vid INT KEY, speed UTINYINT AST(4), pos INT);"
         "CREATE QUERY stopped AS SELECT vid, pos FROM car WHERE max(speed) = 0"
     )
-    tuples = read_run(str(run.path), single_cuboid(script)[1], {"speed": "spd"})
+    tuples = read_run(str(run.path), find_cuboid(script)[1], {"speed": "spd"})
     done = fill(spark, tuples, build_network(script), tmp_path / "out", fragments=2)
     assert (done["rows"], done["rejected"], done["elements"]) == (len(reports), 0, len(reports))
     past: dict[int, deque[int]] = {}
@@ -237,5 +237,5 @@ def test_a_run_is_refused_what_it_was_not_begun_with(spark: SparkSession, both: 
 
 
 def start_filling(source: Path, script: declare.Script, out: Path) -> None:
-    make_cuboid_feed(str(source), single_cuboid(script)[1])
+    make_cuboid_feed(str(source), find_cuboid(script)[1])
     open_existing(out, build_network(script))

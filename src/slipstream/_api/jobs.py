@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from slipstream._api import html, notebook, types
 from slipstream._api.reports import has_reports, place_columns
-from slipstream._api.results import JobStatus, Results, status_of
+from slipstream._api.results import JobStatus, Results, read_status
 from slipstream._api.streams import Duration, Stream, Tolled, assemble, origins, tables
 from slipstream._errors import BadArgument, BadInput, SlipstreamError
 from slipstream._feeds.tuples import POSITION, REPORT_EVERY
@@ -200,7 +200,7 @@ class Job:
         ``parallel`` is the number of partitions, which stays the same when the job is resumed.
         """
         network, settings = self.network, dict(kafka or {})
-        execution = self._resumed(network, settings)
+        execution = self._find_resumed(network, settings)
         if execution and has_finished(execution.folder, execution.source) and not execution.waiting():
             return RunningJob(execution, None)
         with silent():
@@ -228,7 +228,7 @@ class Job:
                 return found
         return spark.newSession()
 
-    def _resumed(self, network: Network, settings: Settings) -> Execution | None:
+    def _find_resumed(self, network: Network, settings: Settings) -> Execution | None:
         """Return the job that has begun in the folder, if it is the same one."""
         folder = Path(self.folder).absolute()
         if not (folder / FILE).is_file():
@@ -323,7 +323,7 @@ class RunningJob:
 
     def status(self) -> JobStatus:
         """What the job is doing and how much it has done."""
-        found = status_of(self.folder)
+        found = read_status(self.folder)
         if self._error is not None:
             return replace(found, state="failed", why=_message(self._error))
         if self._thread is not None and self._thread.is_alive() and found.state in ("new", "stopped"):

@@ -68,7 +68,7 @@ class JobStatus:
         return html.status(None, self)
 
 
-def status_of(folder: Path) -> JobStatus:
+def read_status(folder: Path) -> JobStatus:
     """Return the status of the job in a folder."""
     try:
         body = parse_json((folder / status.FILE).read_bytes())
@@ -133,7 +133,7 @@ class Results:
 
     def status(self) -> JobStatus:
         """What the job is doing and how much it has done."""
-        return status_of(self.folder)
+        return read_status(self.folder)
 
     def as_of(self, moment: int | datetime) -> Results:
         """Return the results as of a committed batch, or as of an instant (UTC, unless it names its zone)."""

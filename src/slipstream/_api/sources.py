@@ -19,7 +19,7 @@ from slipstream._api.reports import PLAIN, REPORT, RunSource
 from slipstream._api.streams import Origin, Place, Stored, Stream, Table
 from slipstream._errors import BadArgument, BadInput
 from slipstream._feeds.tuples import FIELDS
-from slipstream._io.formats.encodings import CSV, JSON, PARQUET, TEXT, TRAIN, encoding_of, first_file
+from slipstream._io.formats.encodings import CSV, JSON, PARQUET, TEXT, TRAIN, first_file, guess_encoding
 from slipstream._io.readers.user_sources import Source, UserFeed
 from slipstream._io.sources import KAFKA, TCP, Definition, Feed, make_feed
 from slipstream._network.algebra import Schema
@@ -86,7 +86,7 @@ def read(
     place = local(where) if isinstance(where, str) else str(where)
     if is_run(place):
         return _of_run(place, columns or {}, name)
-    format = format or encoding_of(place)
+    format = format or guess_encoding(place)
     given, mapped = _columns(place, format, schema, columns or {})
     definition = Definition(Path(message_schema) if message_schema else None, schema_registry)
 
@@ -121,10 +121,10 @@ def from_dataframe(
     if hasattr(frame, "sparkSession"):
         return _of_spark(frame, columns or {}, name)  # type: ignore[arg-type]
     table = frame if isinstance(frame, pa.Table) else pa.Table.from_pandas(frame, preserve_index=False)
-    renamed = _renamed(table.column_names, columns or {})
+    renamed = _map_columns(table.column_names, columns or {})
     table = pa.table({new: _plain(new, table[old]) for new, old in renamed.items()})
     schema = {field.name: types.arrow_type(field.name, field.type) for field in table.schema}
-    return _stream(Origin(name, schema, name, partial(_recorded, table, name, schema), is_copied=True))
+    return _stream(Origin(name, schema, name, partial(_record, table, name, schema), is_copied=True))
 
 
 def table(
@@ -147,7 +147,7 @@ def table(
     """
     if isinstance(where, str | Path):
         path = Path(where)
-        columns = types.schema_of(schema) if schema else _inferred(str(path), encoding_of(str(path)), {})[0]
+        columns = types.parse_schema(schema) if schema else _infer_schema(str(path), guess_encoding(str(path)), {})[0]
         return Table(Stored(name or _name_of(str(path)), columns, lambda: read_table(path, columns)))
     if hasattr(where, "sparkSession"):
         return _of_static(where, name or "table")  # type: ignore[arg-type]
@@ -162,7 +162,7 @@ def _of_static(frame: DataFrame, name: str) -> Table:
         raise BadArgument(
             "table: this DataFrame is a stream.", hint="Use from_dataframe, and join within a time.", code="bad-type"
         )
-    typed, schema = _typed(frame, {})
+    typed, schema = _convert_types(frame, {})
     return Table(Stored(name, schema, lambda: typed))
 
 
@@ -179,7 +179,7 @@ def _of_source(source: Source, name: str) -> Stream:
         raise BadArgument(
             f"source {label}: no schema.", hint='Declare one: schema = {"id": "bigint"}.', code="missing-value"
         )
-    schema = types.schema_of(source.schema)
+    schema = types.parse_schema(source.schema)
     ship(type(source))
     feed = UserFeed(f"python:{label}", "arrow", own=source, types=schema)
     return _stream(Origin(name or _identifier(label.lower()), schema, label, lambda _, __: feed))
@@ -198,7 +198,7 @@ def _of_run(place: str, columns: Mapping[str, str], name: str) -> Stream:
             )
         names[field] = column
     source = RunSource(place, {column: field for field, column in names.items()})
-    schema = types.schema_of(source.schema)
+    schema = types.parse_schema(source.schema)
     feed = UserFeed(str(Path(place).absolute()), "run", own=source, types=schema)
     return _stream(Origin(name or _name_of(place), schema, place, lambda _, __: feed))
 
@@ -206,32 +206,32 @@ def _of_run(place: str, columns: Mapping[str, str], name: str) -> Stream:
 # --- DataFrames
 
 
-def _typed(frame: DataFrame, columns: Mapping[str, str]) -> tuple[DataFrame, Schema]:
+def _convert_types(frame: DataFrame, columns: Mapping[str, str]) -> tuple[DataFrame, Schema]:
     """A frame with the columns and types of a stream."""
-    renamed = _renamed(frame.columns, columns)
+    renamed = _map_columns(frame.columns, columns)
     kinds = {field.name: field.dataType.simpleString() for field in frame.schema}
     # a timestamp as a number is seconds since 1970
     wanted = {new: "double" if kinds[old].startswith("timestamp") else kinds[old] for new, old in renamed.items()}
-    schema = types.schema_of({n: "double" if kind.startswith("decimal") else kind for n, kind in wanted.items()})
+    schema = types.parse_schema({n: "double" if kind.startswith("decimal") else kind for n, kind in wanted.items()})
     typed = frame.selectExpr(
-        *(f"cast({_quoted(old)} as {spark_schema(schema)[new]}) as {_quoted(new)}" for new, old in renamed.items())
+        *(f"cast({_quote(old)} as {spark_schema(schema)[new]}) as {_quote(new)}" for new, old in renamed.items())
     )
     return typed, schema
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
 def _of_spark(frame: DataFrame, columns: Mapping[str, str], name: str) -> Stream:
-    typed, schema = _typed(frame, columns)
+    typed, schema = _convert_types(frame, columns)
     if frame.isStreaming:
         feed = FrameFeed(name, "dataframe", follow=True, frame=typed, types=schema)
         return _stream(Origin(name, schema, name, lambda _, __: feed, needs_session_of=frame))
-    return _stream(Origin(name, schema, name, partial(_recorded, typed, name, schema), is_copied=True))
+    return _stream(Origin(name, schema, name, partial(_record, typed, name, schema), is_copied=True))
 
 
-def _recorded(frame: Any, name: str, schema: Schema, folder: Path, settings: Mapping[str, str]) -> Feed:  # noqa: ARG001
+def _record(frame: Any, name: str, schema: Schema, folder: Path, settings: Mapping[str, str]) -> Feed:  # noqa: ARG001
     """A static frame as files of the job: a job that is resumed reads the same tuples."""
     place = folder / name
     if not place.exists():
@@ -246,7 +246,7 @@ def _recorded(frame: Any, name: str, schema: Schema, folder: Path, settings: Map
     return make_feed(str(place.absolute()), schema, encoding=PARQUET)
 
 
-def _renamed(have: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]:
+def _map_columns(have: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]:
     """The column of a frame behind each column of the stream."""
     if missing := [old for old in columns.values() if old not in have]:
         raise BadArgument(
@@ -279,7 +279,7 @@ def _columns(
     if schema is not None:
         times = {name for name, type_ in schema.items() if str(type_).lower() == "timestamp"}
         iso = {name: f"{columns.get(name, name)}:iso" for name in times}
-        return types.schema_of({**schema, **dict.fromkeys(times, "double")}), {**columns, **iso}
+        return types.parse_schema({**schema, **dict.fromkeys(times, "double")}), {**columns, **iso}
     if format in (TEXT, TRAIN):
         fields = {PLAIN.get(field, field): field for field in FIELDS}
         return dict.fromkeys(fields, "integer"), {**fields, **columns}
@@ -290,11 +290,11 @@ def _columns(
                 hint='Give a schema: schema={"id": "string", "time": "bigint"}.',
                 code="bad-type",
             )
-        return types.schema_of(REPORT), dict(columns)
-    return _inferred(where, format, columns)
+        return types.parse_schema(REPORT), dict(columns)
+    return _infer_schema(where, format, columns)
 
 
-def _inferred(where: str, format: str, columns: Mapping[str, str]) -> tuple[Schema, dict[str, str]]:
+def _infer_schema(where: str, format: str, columns: Mapping[str, str]) -> tuple[Schema, dict[str, str]]:
     """The columns that a file has; those that no column of a stream can hold are left out."""
     found = _file_schema(where, format)
     back = {place.partition(":")[0] if place not in found else place: name for name, place in columns.items()}

@@ -18,7 +18,7 @@ from slipstream._api import types
 from slipstream._api.reports import toll_columns
 from slipstream._cuboid.schema import AST
 from slipstream._errors import BadArgument, BadInput
-from slipstream._linear_road.rules import RULES, Rules, TollFunction, registered
+from slipstream._linear_road.rules import RULES, Rules, TollFunction, find_registered
 from slipstream._network import drawing
 from slipstream._network.algebra import (
     Aggregate,
@@ -118,7 +118,7 @@ class Table:
         return list(self._stored.schema)
 
     def __repr__(self) -> str:
-        return f"<Table {self.name} {_described(self.schema)}>"
+        return f"<Table {self.name} {_describe_schema(self.schema)}>"
 
 
 class Stream:
@@ -179,7 +179,7 @@ class Stream:
         return assemble("stream", {"out": self})[0]
 
     def __repr__(self) -> str:
-        return f"<Stream {_described(self.schema)}>"
+        return f"<Stream {_describe_schema(self.schema)}>"
 
     def _repr_html_(self) -> str:
         return drawing.draw(self.network)
@@ -424,7 +424,7 @@ class Stream:
         """
         box = Keep(cuboid)
         made = Kept(Place(box, (self,)))
-        _checked(made)
+        _check_stream(made)
         return made
 
     # --- tolling
@@ -465,7 +465,7 @@ class Stream:
 
     def _with(self, box: Box, *others: Stream | Table, name: str = "", tables: tuple[Table, ...] = ()) -> Stream:
         made = Stream(Place(box, (self, *others), name, tables))
-        _checked(made)
+        _check_stream(made)
         return made
 
 
@@ -606,24 +606,24 @@ class Tolled:
         >>> ss.read("kafka://broker:9092/positions").toll().cars
         <Cuboid car: vid, time, xway, lane, dir, pos, speed[6], segment[6]>
         """
-        return self._published("car")
+        return self._make_published("car")
 
     @property
     def accounts(self) -> Published:
         """The cuboid of accounts: what each vehicle was charged."""
-        return self._published("account")
+        return self._make_published("account")
 
     @property
     def segments(self) -> Published:
         """The cuboid of segments: speeds, car counts and tolls of the last minutes."""
-        return self._published("segment")
+        return self._make_published("segment")
 
     @property
     def accidents(self) -> Published:
         """The cuboid of accidents that count for alerts now."""
-        return self._published("accident")
+        return self._make_published("accident")
 
-    def _published(self, name: str) -> Published:
+    def _make_published(self, name: str) -> Published:
         found = cast("Toll", self._place.what).published()
         if name not in found:
             raise BadArgument(
@@ -681,7 +681,7 @@ def assemble(
 ) -> tuple[Network, dict[str, Arc]]:
     """Return the network of all boxes that some streams need, and the arc of each stream."""
     places = _places(outputs.values())
-    names = _named(places)
+    names = _name_places(places)
     arcs = {output: Arc(names[id(stream._place)], stream._port) for output, stream in outputs.items()}
     nodes = tuple(
         Node(names[id(place)], place.what, tuple(Arc(names[id(i._place)], i._port) for i in place.inputs))
@@ -699,14 +699,14 @@ def assemble(
 def origins(streams: Iterable[Stream]) -> dict[str, Origin]:
     """Return the sources that some streams read, by their names in the network of these streams."""
     places = _places(streams)
-    names = _named(places)
+    names = _name_places(places)
     return {names[id(place)]: place.what for place in places if isinstance(place.what, Origin)}
 
 
 def tables(streams: Iterable[Stream]) -> dict[str, Stored]:
     """Return the tables that some streams look things up in, by their names in the network of these streams."""
     places = _places(streams)
-    return _tables(places, _named(places))
+    return _tables(places, _name_places(places))
 
 
 def _tables(places: list[Place], names: dict[int, str]) -> dict[str, Stored]:
@@ -728,7 +728,7 @@ def _places(streams: Iterable[Stream]) -> list[Place]:
     return list(found.values())
 
 
-def _named(places: list[Place]) -> dict[int, str]:
+def _name_places(places: list[Place]) -> dict[int, str]:
     """A name for every place: its own, or its kind and a number."""
     taken: set[str] = set()
     names = {}
@@ -750,7 +750,7 @@ def _named(places: list[Place]) -> dict[int, str]:
     return names
 
 
-def _checked(stream: Stream) -> None:
+def _check_stream(stream: Stream) -> None:
     """Refuse a box that makes no sense, in the words of the method that added it."""
     try:
         stream._types  # noqa: B018
@@ -789,7 +789,7 @@ def _kind(what: Box | Origin | Stored) -> str:
     return "read" if isinstance(what, Origin | Stored) else what.kind
 
 
-def _described(schema: Mapping[str, str]) -> str:
+def _describe_schema(schema: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {type_}" for name, type_ in schema.items())
 
 
@@ -809,7 +809,7 @@ def _rules(rules: str | Rules | TollFunction) -> str | Rules:
                 found=rules,
                 expected=[*RULES],
             )
-        own = registered(getattr(rules, "__name__", ""))
+        own = find_registered(getattr(rules, "__name__", ""))
         rules = own if own and own.toll is rules else Rules(getattr(rules, "__name__", "own"), rules)
     if rules.name in RULES and rules != RULES[rules.name]:
         raise BadArgument(

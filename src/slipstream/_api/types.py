@@ -22,12 +22,12 @@ _SECONDS = {
 }
 
 
-def schema_of(columns: Mapping[str, str]) -> Schema:
+def parse_schema(columns: Mapping[str, str]) -> Schema:
     """Return a schema of Spark types in the types of networks.
 
-    >>> schema_of({"id": "bigint", "name": "string"})
+    >>> parse_schema({"id": "bigint", "name": "string"})
     {'id': 'integer', 'name': 'text'}
-    >>> schema_of({"at": "date"})
+    >>> parse_schema({"at": "date"})
     Traceback (most recent call last):
         ...
     slipstream._errors.BadArgument: column 'at': no type 'date'.

@@ -88,10 +88,10 @@ _INTS, _BYTES = np.empty(0, np.int32), np.empty(0, np.uint8)
 NO_TRIPS = Trips(_INTS, _INTS, _INTS, _BYTES, _INTS, _INTS, _BYTES)
 
 
-def second_of(start: str) -> int:
+def parse_instant(start: str) -> int:
     """Return the seconds since 1970 of an instant, in UTC unless it names a time zone.
 
-    >>> second_of("1970-01-01T02:00:30+02:00")
+    >>> parse_instant("1970-01-01T02:00:30+02:00")
     30
     """
     try:

@@ -198,7 +198,7 @@ def run_engine(command: list[str], out: Path) -> tuple[str, float]:
     with file.open("wb") as log, child_processes.running(command, stdout=log, stderr=subprocess.STDOUT) as child:
         while child.code is None:
             time.sleep(1)
-            gib = max(gib, memory_of(child.pid))
+            gib = max(gib, measure_memory(child.pid))
             if (last := last_batch(out)) and _lag(out, last.newest) > ABORT_LAG:
                 return f"more than {ABORT_LAG:.0f} s behind", gib
     if child.code:
@@ -226,7 +226,7 @@ def own_bytes(process: psutil.Process) -> int:
     return int(info.rss - getattr(info, "shared", 0))
 
 
-def memory_of(pid: int) -> float:
+def measure_memory(pid: int) -> float:
     """Return the memory of a process tree in GiB: unshared memory of each process, and shared memory once.
 
     Proportional shares would be exact, but the kernel walks all pages to count them, which would slow the engine down.

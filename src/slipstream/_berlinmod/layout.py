@@ -23,7 +23,7 @@ SAMPLES = ("QueryPoints", "QueryRegions", "QueryInstants", "QueryPeriods", "Quer
 TABLES = ("dataScar", "dataMcar", "dataMtrip", *SAMPLES)
 
 
-def file_in(folder: Path, *names: str) -> Path | None:
+def find_file(folder: Path, *names: str) -> Path | None:
     """Return the first of the files that exists in a folder, gzipped or not."""
     paths = (folder / f"{name}{ending}" for name in names for ending in ("", ".gz"))
     return next((path for path in paths if path.is_file()), None)
@@ -42,7 +42,7 @@ def check_files(folder: Path, kind: str) -> None:
         raise BadArgument(
             f"{folder}: no such folder.", hint="Use the folder that contains the CSV files.", code="no-such-file"
         )
-    if missing := [" or ".join(names) for names in NEEDED[kind] if file_in(folder, *names) is None]:
+    if missing := [" or ".join(names) for names in NEEDED[kind] if find_file(folder, *names) is None]:
         raise BadInput(f"{folder}: no {', '.join(missing)}.", hint=HOLDS_FILES, code="no-such-file")
 
 

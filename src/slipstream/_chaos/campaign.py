@@ -62,7 +62,7 @@ class Record:
 Make = Callable[[Site], Fault]
 
 
-def faults_for(subject: Subject) -> dict[str, list[Make]]:
+def list_faults(subject: Subject) -> dict[str, list[Make]]:
     """Return the faults for a job, by the names that ``--only`` accepts."""
     saved = next(point for point in subject.points if point.endswith(".after-save"))
     partly = (saved, "outputs.between-tables", "outputs.before-journal", "outputs.after-journal")
@@ -133,7 +133,7 @@ class Campaign:
                     code="unknown-value",
                     expected=[*SHARES],
                 )
-        self.makes = {**faults_for(self.subject), **self.makes}
+        self.makes = {**list_faults(self.subject), **self.makes}
         self.records = self._read_records()
         # a resumed campaign must not draw the same random numbers again
         self._chance = random.Random(f"{self.seed} {len(self.records)}")
@@ -373,7 +373,7 @@ class Campaign:
             say(said)
 
 
-def seed_in(folder: Path) -> int | None:
+def read_seed(folder: Path) -> int | None:
     """Return the seed of the campaign in a folder, if there is one."""
     lines = read_lines(folder / NOTES)
     return int(lines[0]["seed"]) if lines else None

@@ -132,7 +132,7 @@ def _drive_direction(direction: Direction, traffic: Traffic, seed: int) -> list[
             # a car on the road reports twice a minute; a ramp admits one car per second
             out = kernel.new_reports(2 * (room - int(road.counts[4]) + 100 * MINUTE))
             n = kernel.simulate(road, trips, plan, wrecks, out, incoming, since, since + MINUTE, east)
-            keys = requests.keys_of(seed, direction.xway, direction.dir, out.trip[:n], out.time[:n])
+            keys = requests.make_keys(seed, direction.xway, direction.dir, out.trip[:n], out.time[:n])
             times = out.time[:n][requests.has_request(keys, traffic.requests)]
             asked[since : since + MINUTE] = np.bincount(times - since, minlength=MINUTE)
             spool.write_batch(pa.record_batch([pa.array(column[:n]) for column in out], schema=REPORTS))
@@ -251,7 +251,7 @@ def _tuples(
 ) -> dict[str, Ints]:
     """Return a minute of one direction: its reports, each followed by its request."""
     time, trip, speed, lane, pos = (column.to_numpy() for column in batch.columns)
-    keys = requests.keys_of(seed, direction.xway, direction.dir, trip, time)
+    keys = requests.make_keys(seed, direction.xway, direction.dir, trip, time)
     asking = np.flatnonzero(requests.has_request(keys, traffic.requests))
     blank = np.full(time.size, -1, dtype=np.int32)
     reports = dict.fromkeys(FIELDS, blank) | {

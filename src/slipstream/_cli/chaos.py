@@ -71,12 +71,12 @@ def chaos(
     if len(words) == 1:
         Run.open(Path(words[0]))
     check_folder(out, mark=NOTES)
-    from slipstream._chaos.campaign import SHARES, Campaign, seed_in
+    from slipstream._chaos.campaign import SHARES, Campaign, read_seed
     from slipstream._chaos.report import describe_bad
     from slipstream._chaos.subject import Subject
 
     subject = Subject.of(words, batch_seconds=batch_seconds)
-    begun = seed_in(out) if seed is None else seed
+    begun = read_seed(out) if seed is None else seed
     chosen = SEED if begun is None else begun
     wanted = tuple(only.split(",")) if only else tuple(SHARES)
     campaign = Campaign(subject, out.absolute(), faults, chosen, wanted, pause_s=pause_seconds)

@@ -165,7 +165,7 @@ def _open_source(source: str, script: Script, reading: Reading, batch_files: int
     from slipstream._io.formats.decoding import parse_columns
     from slipstream._network.running import filling
 
-    _, cuboid = filling.single_cuboid(script)
+    _, cuboid = filling.find_cuboid(script)
     columns = parse_columns(reading.columns, "", list_source_columns(cuboid), strict=True)
     if filling.is_run(source):
         return filling.read_run(source, cuboid, columns)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from slipstream._cuboid.schema import Schema
 from slipstream._errors import BadArgument
-from slipstream._io.formats.encodings import CSV, PARQUET, encoding_of, first_file
+from slipstream._io.formats.encodings import CSV, PARQUET, first_file, guess_encoding
 from slipstream._io.sources import KAFKA, TCP, Definition, Feed, file_fields, make_feed, parquet_schema
 
 
@@ -35,7 +35,7 @@ def make_cuboid_feed(
     """Make the feed for a cuboid; refuse one that lacks fields."""
     wanted = list_source_columns(schema)
     _check_exists(where, encoding, follow=follow)
-    encoding = encoding or encoding_of(where)
+    encoding = encoding or guess_encoding(where)
     mapped = {**_map_by_name(where, encoding, wanted, fields, columns or {}), **(columns or {})}
     return make_feed(
         where,
@@ -68,7 +68,7 @@ def _check_exists(where: str, encoding: str, *, follow: bool) -> None:
             hint="Give the format of its files: --format csv.",
             code="no-such-file",
         )
-    if not encoding_of(name, ""):
+    if not guess_encoding(name, ""):
         raise BadArgument(
             f"--input {where}: unknown format {PurePath(name).suffix}.",
             hint="Give its format: --format csv.",

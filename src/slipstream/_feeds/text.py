@@ -210,7 +210,7 @@ class _Importer:
         self._waiting = self._waiting.filter(pa.array(~ready))
 
     def _write(self, table: pa.Table) -> None:
-        homes = self._home_of(table)
+        homes = self._find_home(table)
         times = table.column("time").to_numpy()
         order = np.lexsort((times, homes))
         table, homes, minutes = table.take(order), homes[order], times[order] // MINUTE
@@ -220,7 +220,7 @@ class _Importer:
         self._vids = max(self._vids, int(table.column("vid").to_numpy().max()) + 1)
         self._qids = max(self._qids, int(table.column("qid").to_numpy().max()) + 1)
 
-    def _home_of(self, table: pa.Table) -> Ints:
+    def _find_home(self, table: pa.Table) -> Ints:
         """The expressway under which each tuple is stored: its own, or its vehicle's if it has none (type 2)."""
         kinds, vids, xways = (table.column(name).to_numpy() for name in ("type", "vid", "xway"))
         reports = (kinds == POSITION) & (vids >= 0)

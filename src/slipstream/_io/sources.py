@@ -16,7 +16,16 @@ from slipstream._errors import BadArgument, BadInput
 from slipstream._feeds.clock import Clock
 from slipstream._io.chunks import DecodedPacking, Packing, RawPacking
 from slipstream._io.formats.decoding import Decoding
-from slipstream._io.formats.encodings import AVRO, BINARY, CSV, MESSAGES, TRAIN, encoding_of, first_file, header_fields
+from slipstream._io.formats.encodings import (
+    AVRO,
+    BINARY,
+    CSV,
+    MESSAGES,
+    TRAIN,
+    first_file,
+    guess_encoding,
+    header_fields,
+)
 from slipstream._io.formats.registry import split_settings
 from slipstream._io.kafka import Topic
 from slipstream._io.readers import lines, spool, topic
@@ -197,7 +206,7 @@ def make_feed(
     definition: Definition | None = None,
 ) -> Feed:
     """Make the feed at ``where``, decoded to the columns of a schema; refuse one that does not fit."""
-    encoding = encoding or encoding_of(where)
+    encoding = encoding or guess_encoding(where)
     header = "" if fields or encoding != CSV else _header(where)
     named = _split_header(header) if header else list(fields)
     decoding = Decoding(encoding, dict(schema), dict(columns or {}), named, tuple(optional))

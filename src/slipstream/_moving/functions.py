@@ -336,7 +336,7 @@ def _mask(array: pa.Array) -> pa.Array | None:
     return array.is_null() if array.null_count else None
 
 
-def _array_of(kind: types.Type) -> types.Type:
+def _make_array_type(kind: types.Type) -> types.Type:
     return types.Type(f"{kind.name}s", f"array<{kind.sql}>", pa.list_(kind.arrow))
 
 
@@ -345,9 +345,9 @@ def _lift_operators() -> dict[str, tuple[types.Type, Callable[..., pa.Array], in
     known = {f.name: f for f in FUNCTIONS}
     each = [known[name] for name in ("atinstant", "present", "passes", "at", "atperiods")]
     lifted: dict[str, tuple[types.Type, Callable[..., pa.Array], int]] = {
-        f"{f.name}_each": (_array_of(f.returns), Each(f), 2) for f in each
+        f"{f.name}_each": (_make_array_type(f.returns), Each(f), 2) for f in each
     }
-    return lifted | {"travelled_all": (_array_of(types.REAL), All(known["travelled"]), 1)}
+    return lifted | {"travelled_all": (_make_array_type(types.REAL), All(known["travelled"]), 1)}
 
 
 #: operators that work directly on Arrow columns: result type, function, number of arguments

@@ -170,7 +170,7 @@ def with_tables() -> frozenset[str]:
     return frozenset(name for name, function in _scalars.items() if function.tables)
 
 
-def tables_of(name: str) -> tuple[str, ...]:
+def find_tables(name: str) -> tuple[str, ...]:
     """The stored tables that a scalar function of the user's looks things up in."""
     return _scalars[name].tables
 
@@ -219,7 +219,7 @@ def is_python(names: Iterable[str]) -> bool:
     return not _scalars.keys().isdisjoint(names)
 
 
-def registered(name: str) -> WindowFunction | VectorFunction | None:
+def find_registered(name: str) -> WindowFunction | VectorFunction | None:
     """The user's window function of that name, if there is one."""
     return _registered.get(name.lower())
 

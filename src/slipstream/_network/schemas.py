@@ -525,7 +525,7 @@ class _Checker:
 
     def _function(self, where: str, text: str, schema: Schema) -> str:
         call = _parse_in(where, expressions.parse_call, text)
-        user = functions.registered(call.function)
+        user = functions.find_registered(call.function)
         if not user:
             _check_known(f"{where}: window function", call.function, functions.known())
         types = self._types(where, schema, {f"argument_{i}": a for i, a in enumerate(call.arguments)})
@@ -643,7 +643,7 @@ class _Checker:
         """Refuse users' functions that read tables which the network does not have."""
         stored = [table.name for table in self._checked.network.tables]
         for name in expressions.user_calls(text) & functions.with_tables():
-            for table in functions.tables_of(name):
+            for table in functions.find_tables(name):
                 _check_known(f"{where}: {name} reads the stored table", table, stored)
 
     def _spark_types(self, where: str, schema: Schema, texts: list[str]) -> list[str]:

@@ -222,11 +222,11 @@ def _follow(query: StreamingQuery, life: Life, status: Status, folder: Path) -> 
         return
     status.enter(READY)
     say(f"Ready: {life.doing} into {folder}.")
-    before = _committed(folder)
+    before = _count_committed(folder)
     life.connect(query)
 
     def has_ended(query: StreamingQuery) -> bool:
-        if status.state == READY and _committed(folder) > before:
+        if status.state == READY and _count_committed(folder) > before:
             status.enter(RUNNING)
         return life.has_ended(query)
 
@@ -250,7 +250,7 @@ def _wait(query: StreamingQuery, life: Life, folder: Path, reached: Callable[[St
     return False
 
 
-def _committed(folder: Path) -> int:
+def _count_committed(folder: Path) -> int:
     last = last_batch(folder)
     return last.batch if last else -1
 

@@ -51,12 +51,12 @@ class BatchMetrics:
             until=until,
             commit_ms=phases.pop("triggerExecution", 0),
             phases_ms=phases,
-            state_bytes=sum(map(_stored, operators)),
+            state_bytes=sum(map(_count_stored, operators)),
             run=str(progress["runId"]),
         )
 
 
-def _stored(operator: dict[str, Any]) -> int:
+def _count_stored(operator: dict[str, Any]) -> int:
     """Bytes of an operator's state, in RocksDB's files and memory."""
     return int(operator["customMetrics"].get("rocksdbSstFileSize", 0)) + int(operator["memoryUsedBytes"])
 

@@ -91,7 +91,7 @@ def _with_private_folder(conf: dict[str, str], master: str) -> dict[str, str]:
     """Put all temporary files of the driver's JVM into this process's folder, unless ``conf`` names another."""
     private = temporary.folder()
     if master.startswith("local"):
-        conf = _sockets_in(private) | conf
+        conf = _connect_workers(private) | conf
     options = conf.get(JAVA_OPTIONS, "")
     if "-Djava.io.tmpdir=" not in options:
         options = f'{options} "-Djava.io.tmpdir={private}"'.strip()
@@ -103,7 +103,7 @@ def _with_private_folder(conf: dict[str, str], master: str) -> dict[str, str]:
 _SOCKET_PATH, _SOCKET_NAME = 103, 43
 
 
-def _sockets_in(folder: Path) -> dict[str, str]:
+def _connect_workers(folder: Path) -> dict[str, str]:
     """Connect the JVM to its Python workers through Unix sockets in a folder, if its path is short enough.
 
     Over TCP, a small message may wait 40 ms for the acknowledgement of the previous one: 80 ms per batch.
@@ -238,7 +238,7 @@ def _set_worker_python(folder: Path, master: str) -> Iterator[None]:
     if os.environ.get("PYSPARK_PYTHON", sys.executable) != sys.executable:
         yield
         return
-    os.environ["PYSPARK_PYTHON"] = workers.python_for(folder) if master.startswith("local") else sys.executable
+    os.environ["PYSPARK_PYTHON"] = workers.make_python_command(folder) if master.startswith("local") else sys.executable
     try:
         yield
     finally:
@@ -388,7 +388,7 @@ def translate_error(
     from pyspark.errors import PySparkException
 
     if isinstance(error, PySparkException | Py4JError):
-        return _translate_text(_message_of(error), hint, checkpoint)
+        return _translate_text(_read_message(error), hint, checkpoint)
     if isinstance(error, ConnectionError):
         return Unavailable("Spark's JVM has stopped.", hint=hint, code="jvm-lost")
     if isinstance(error, OSError) and checkpoint is not None:
@@ -398,7 +398,7 @@ def translate_error(
     return None
 
 
-def _message_of(error: Exception) -> str:
+def _read_message(error: Exception) -> str:
     """Return the text of an error; Py4J fetches it from the JVM, which may have ended."""
     try:
         return str(error)

@@ -114,7 +114,7 @@ class DriveResult:
         return {**asdict(self), "void": self.void}
 
 
-def seconds_of(run: Run, end: int, begin: int = 0) -> Iterator[tuple[int, pa.Table]]:
+def read_seconds(run: Run, end: int, begin: int = 0) -> Iterator[tuple[int, pa.Table]]:
     """Return every second before ``end`` that has tuples, with all of them: in line order if known, else by expressway.
 
     Starts with the minute of second ``begin``.
@@ -181,7 +181,7 @@ def drive(run: Run, plan: DrivePlan, encode: Encode, to: Destination, pace: Pace
     began = time.monotonic()
     tuples = 0
     lags = {plan.start: 0.0}
-    prepared = prepare_ahead(seconds_of(run, plan.end, plan.first), encode)
+    prepared = prepare_ahead(read_seconds(run, plan.end, plan.first), encode)
     with closing(prepared), bar("seconds", plan.end) as advance:
         for second, count, data in prepared:
             if plan.speed and second >= plan.start:

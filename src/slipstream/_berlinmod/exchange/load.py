@@ -35,7 +35,7 @@ from slipstream._berlinmod.dataset import (
 from slipstream._berlinmod.exchange import heads
 from slipstream._berlinmod.exchange.heads import Head
 from slipstream._berlinmod.generator import write_samples
-from slipstream._berlinmod.layout import HOLDS_FILES, check_files, file_in
+from slipstream._berlinmod.layout import HOLDS_FILES, check_files, find_file
 from slipstream._berlinmod.roads.street_files import csv_streets, metre_streets, read_text
 from slipstream._berlinmod.roads.street_network import Street, StreetNetwork, build
 from slipstream._errors import MALFORMED, BadInput
@@ -64,7 +64,7 @@ _INVALID_SHAPE = (shapely.errors.ShapelyError, *MALFORMED)
 
 def _find_file(folder: Path, *names: str) -> Path:
     """Return the first of the files that exists, gzipped or not."""
-    if (found := file_in(folder, *names)) is None:
+    if (found := find_file(folder, *names)) is None:
         raise BadInput(f"{folder}: no {' or '.join(names)}.", hint=HOLDS_FILES, code="no-such-file")
     return found
 
@@ -295,9 +295,9 @@ def _road_segments(folder: Path) -> Iterator[Street]:
 
 def _network(folder: Path, *, metres: bool) -> StreetNetwork | None:
     """Read the streets, if a folder has them."""
-    if (path := file_in(folder, "streets.csv")) is not None:
+    if (path := find_file(folder, "streets.csv")) is not None:
         return build(metre_streets(csv_streets(path), path, metres=metres), str(path))
-    if (path := file_in(folder, "roadsegments.csv")) is not None:
+    if (path := find_file(folder, "roadsegments.csv")) is not None:
         return build(metre_streets(_road_segments(folder), path, metres=metres), str(path))
     return None
 

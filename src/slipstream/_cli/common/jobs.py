@@ -11,7 +11,7 @@ import typer
 from slipstream._cli.common.inputs import Reading
 from slipstream._cli.common.options import start_spark
 from slipstream._errors import BadArgument
-from slipstream._io.formats.encodings import TEXT, encoding_of
+from slipstream._io.formats.encodings import TEXT, guess_encoding
 
 if TYPE_CHECKING:
     from slipstream._linear_road.job.engine import Settings
@@ -49,7 +49,7 @@ def read_feed_settings(input_: str, reading: Reading, lateness: int | None) -> d
     live = reading.follow or input_.startswith("tcp:")
     return {
         "lateness": (2 if live else 60) if lateness is None else lateness,
-        "encoding": reading.format or encoding_of(input_, TEXT),
+        "encoding": reading.format or guess_encoding(input_, TEXT),
         "columns": _parse_columns(reading.columns),
         "fields": reading.fields,
         "kafka": reading.kafka,
@@ -109,5 +109,5 @@ def run_job(
         )
     run = run.multiplied(multiply * run.copies)
     engine.check_run(run, out, settings)
-    done = engine.finished_summary(out, engine.source_of(run), settings.end_of(run))
+    done = engine.finished_summary(out, engine.name_source(run), settings.end_of(run))
     return done or engine.toll_run(start_spark(settings.name, master, conf), run, out, settings)

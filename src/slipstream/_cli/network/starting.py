@@ -162,11 +162,11 @@ def _find_taps(network: Network, texts: list[str]) -> list[Arc]:
 def _choose_destinations(options: RunOptions, network: Network, before: Execution | None) -> dict[str, list[str]]:
     """Return where outputs go; a network that has begun keeps its destinations."""
     from slipstream._io.outputs.destinations import check_brokers, check_unused
-    from slipstream._network.running.run_folder import destinations_of
+    from slipstream._network.running.run_folder import collect_destinations
 
     given = options.destinations
-    chosen = before.to if before else destinations_of(network, given)
-    if before and given and destinations_of(before.network, given) != chosen:
+    chosen = before.to if before else collect_destinations(network, given)
+    if before and given and collect_destinations(before.network, given) != chosen:
         begun = ", ".join(f"{name}={where}" for name, several in chosen.items() for where in several) or "nothing"
         raise BadArgument(
             f"--to: {options.out} was started with {begun}.", hint="Leave out --to to resume it.", code="different-job"

@@ -238,7 +238,7 @@ def container_schema(file: IO[bytes]) -> str:
 def _avro_reader(text: str, wanted: Sequence[str]) -> Reader:
     from fastavro import schemaless_reader
 
-    schema, stream, values = _avro_schema(text), io.BytesIO, _values_of(wanted, avro_fields(text))
+    schema, stream, values = _avro_schema(text), io.BytesIO, _make_getter(wanted, avro_fields(text))
 
     def read(message: bytes) -> Sequence[Any]:
         source = stream(message)
@@ -250,7 +250,7 @@ def _avro_reader(text: str, wanted: Sequence[str]) -> Reader:
     return read
 
 
-def _values_of(wanted: Sequence[str], known: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
+def _make_getter(wanted: Sequence[str], known: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
     """Return a function that gets the values of the wanted fields from a record."""
     if len(wanted) > 1 and set(wanted) <= set(known):
         return itemgetter(*wanted)
@@ -347,7 +347,7 @@ class Decoder:
     def values(self, messages: Sequence[bytes]) -> list[Found]:
         """The values of each message, or the reason to reject it."""
         unknown: set[int] = set()
-        read = self._one if self._one is not None else partial(self._registered, unknown=unknown)
+        read = self._one if self._one is not None else partial(self._fetch_schema, unknown=unknown)
         try:
             return list(map(read, messages))
         except Exception:  # whatever a decoder raises for invalid bytes: decode one by one to find the message
@@ -361,7 +361,7 @@ class Decoder:
         except Exception:
             return self._encoding
 
-    def _registered(self, message: bytes, unknown: set[int]) -> Found:
+    def _fetch_schema(self, message: bytes, unknown: set[int]) -> Found:
         found = unwrap(message)
         if found is None:
             return self._encoding
@@ -392,7 +392,7 @@ def read_container(chunk: bytes, wanted: Sequence[str]) -> Iterator[Found]:
         blocks: Iterator[Any] = block_reader(io.BytesIO(chunk))
         for block in blocks:
             text = json.dumps(block.writer_schema)
-            schema, values = _avro_schema(text), _values_of(wanted, avro_fields(text))
+            schema, values = _avro_schema(text), _make_getter(wanted, avro_fields(text))
             for _ in range(block.num_records):
                 yield values(schemaless_reader(block.bytes_, schema, None))
     except Exception:  # whatever the reader raises for bytes that are not Avro

@@ -158,7 +158,7 @@ class Intake:
             self.lanes[number].arrived = self.lanes[number].arrived or moment
         return before
 
-    def _reached(self) -> int:
+    def _find_reached(self) -> int:
         """Return the second before which no lane can deliver an acceptable tuple."""
         moment = max((lane.arrived for lane in self.lanes.values()), default=0)
         awaited = [lane.newest for lane in self.lanes.values() if lane.behind or moment - lane.arrived <= self.silence]
@@ -166,7 +166,7 @@ class Intake:
 
     def release(self) -> Released:
         """Return the tuples of all whole seconds, in order; duplicates and conflicts become rejects."""
-        self.horizon = max(self.horizon, self._reached())
+        self.horizon = max(self.horizon, self._find_reached())
         ready = []
         for number, waiting in list(self.pending.items()):
             if waiting.first < self.horizon:

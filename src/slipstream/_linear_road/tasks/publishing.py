@@ -59,11 +59,11 @@ def parse_queries(script: str) -> dict[str, Query]:
                 hint="Rename it.",
                 code="bad-name",
             )
-    schemas_of(queries)
+    list_schemas(queries)
     return queries
 
 
-def schemas_of(queries: Mapping[str, Query]) -> dict[str, pa.Schema]:
+def list_schemas(queries: Mapping[str, Query]) -> dict[str, pa.Schema]:
     """Return the schemas of the outputs of queries."""
     schemas = {name: make_empty_rows(query).schema for name, query in queries.items()}
     for schema in schemas.values():

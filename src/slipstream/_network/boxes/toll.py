@@ -125,15 +125,15 @@ class Toll(Operator):
 
     def __post_init__(self) -> None:
         # module:function is not accepted here: a file must not be able to load a module
-        if isinstance(self.rules, str) and (own := rule_sets.registered(self.rules)):
+        if isinstance(self.rules, str) and (own := rule_sets.find_registered(self.rules)):
             object.__setattr__(self, "rules", own)  # workers do not know what is registered here
         if isinstance(self.rules, str) and self.rules not in RULES:
             raise BadInput(
                 f"no rules {self.rules!r}.",
-                hint=f"Rule sets: {', '.join(rule_sets.known())}.",
+                hint=f"Rule sets: {', '.join(rule_sets.list_rules())}.",
                 code="unknown-value",
                 found=self.rules,
-                expected=[*rule_sets.known()],
+                expected=[*rule_sets.list_rules()],
             )
         if not 0 <= self.lateness <= MOST_LATENESS:
             raise BadInput(

@@ -133,11 +133,11 @@ class _StagePlanner:
         """Where tuples come along several ways, all must have the same key."""
         found = {}
         for name, delivery in self._plan.outputs.items():
-            keys = {self._key_of(chain, delivery) for chain in self._chains(delivery)}
+            keys = {self._find_key(chain, delivery) for chain in self._chains(delivery)}
             found[name] = keys.pop() if len(keys) == 1 else ()
         return found
 
-    def _key_of(self, chain: Chain, delivery: Delivery) -> tuple[str, ...]:
+    def _find_key(self, chain: Chain, delivery: Delivery) -> tuple[str, ...]:
         before = self._runners.get(chain[0].origin.origin)
         if before is None:
             return ()

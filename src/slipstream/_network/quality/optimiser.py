@@ -217,7 +217,7 @@ def _uses(text: str) -> set[str]:
     return {name for _, name in expressions.columns(text)}
 
 
-def _argued(box: Aggregate | Resample) -> set[str]:
+def _find_arguments(box: Aggregate | Resample) -> set[str]:
     """The columns that the arguments of a box's window functions use."""
     calls = map(expressions.parse_call, box.functions.values())
     return {name for call in calls for argument in call.arguments for name in _uses(argument)}
@@ -247,10 +247,10 @@ def _input_needs(checked: Checked, node: Node, side: int, ports: list[set[str]])
         case BSort() | Join():
             return _kept(checked, node, side, ports[0])
         case Aggregate():
-            return {box.order.on} if side else _order_needs(box.order) | _argued(box)
+            return {box.order.on} if side else _order_needs(box.order) | _find_arguments(box)
         case Resample():
             order = (box.left, box.right)[side]
-            return _order_needs(order) | (_argued(box) if side else set())
+            return _order_needs(order) | (_find_arguments(box) if side else set())
 
 
 def _kept(checked: Checked, node: Node, side: int, wanted: set[str]) -> set[str]:

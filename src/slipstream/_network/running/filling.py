@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 TRAIN = 50_000
 
 
-def single_cuboid(script: Script) -> tuple[str, Schema]:
+def find_cuboid(script: Script) -> tuple[str, Schema]:
     """Return the one cuboid that a script declares."""
     if len(script.cuboids) != 1:
         raise BadArgument(
@@ -69,7 +69,7 @@ def build_network(script: Script, ranges: tuple[int, ...] = ()) -> Network:
     >>> [node.name for node in net.nodes], [output.name for output in net.outputs]
     (['s', 'q'], ['q'])
     """
-    name, schema = single_cuboid(script)
+    name, schema = find_cuboid(script)
     _check_queries(script)
     if list(ranges) != sorted(set(ranges)):
         raise BadArgument(
@@ -78,8 +78,8 @@ def build_network(script: Script, ranges: tuple[int, ...] = ()) -> Network:
             code="out-of-range",
         )
     builder = Builder(name)
-    box = _unused(name, script.queries)
-    source = builder.source(_unused("stream", [*script.queries, box]), **list_source_columns(schema))
+    box = _find_unused(name, script.queries)
+    source = builder.source(_find_unused("stream", [*script.queries, box]), **list_source_columns(schema))
     kept = source.through(Keep(declare.format_declarations(name, schema, script.patterns), ranges), name=box)
     for label, text in script.queries.items():
         kept.through(CuboidQuery(text.strip()), name=label).to(label)
@@ -95,8 +95,8 @@ def _check_queries(script: Script) -> None:
         raise BadArgument(f"A query cannot be named {REJECTS}.", hint="Choose another name.", code="bad-name")
 
 
-def _unused(name: str, names: Mapping[str, Any] | list[str]) -> str:
-    return _unused(f"{name}_", names) if name in names else name
+def _find_unused(name: str, names: Mapping[str, Any] | list[str]) -> str:
+    return _find_unused(f"{name}_", names) if name in names else name
 
 
 def _keep_of(network: Network) -> Keep:

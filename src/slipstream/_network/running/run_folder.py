@@ -163,7 +163,7 @@ class Execution:
     @classmethod
     def _create(cls, folder: Path, network: Network, parallel: int = 1, to: Wheres | None = None) -> Execution:
         check_new(folder, label="", hint=ANOTHER)
-        wheres = destinations_of(network, to or {})
+        wheres = collect_destinations(network, to or {})
         destinations.check_unused(folder, wheres)
         for source in network.sources:
             (folder / "in" / source.name).mkdir(parents=True)
@@ -285,14 +285,14 @@ class Execution:
         self._replace(SOURCES, json.dumps({name: feed.to_dict() for name, feed in feeds.items()}, indent=2))
         self.feeds = dict(feeds)
 
-    def _received(self, source: str) -> Path:
+    def _locate_received(self, source: str) -> Path:
         return self.folder / CHECKPOINT / "feeds" / source
 
     def connect(self, query: StreamingQuery) -> None:
         """Connect the feeds, now that the query is ready."""
         if self.feeds and not self._have_ended(query):
             for name, feed in self.feeds.items():
-                feed.with_settings(self.kafka).connect(self._received(name))
+                feed.with_settings(self.kafka).connect(self._locate_received(name))
 
     def has_more_input(self, query: StreamingQuery) -> bool:
         """Release the trains that are due; returns whether more input is to come."""
@@ -418,7 +418,11 @@ class Execution:
     ) -> Compiled:
         """Compile the network over what arrives in this folder, with its outputs, connection points and taps."""
         inputs = {place: self._input(spark, source, place, trains) for place, source in enumerate(self.network.sources)}
-        taps = {point.name: point.arc for point in self.network.points} | self.taps | rejects.unconnected(self.network)
+        taps = (
+            {point.name: point.arc for point in self.network.points}
+            | self.taps
+            | rejects.find_unconnected(self.network)
+        )
         drops = {(place.taker, place.side, place.is_output): bit for bit, place in enumerate(self.places)}
         shared = any(self._readers(spark, name) > 1 for name in self.feeds)
         return compile_rows(
@@ -443,7 +447,7 @@ class Execution:
         if source.name in self.feeds:
             tasks = self._readers(spark, source.name)
             feed = replace(self.feeds[source.name].with_settings(self.kafka), tasks=tasks)
-            received, control = self._received(source.name), str((self.folder / CONTROL).absolute())
+            received, control = self._locate_received(source.name), str((self.folder / CONTROL).absolute())
             return with_source(feed.open(spark, received, openings=_openings(feed), alone=True, control=control), place)
         folder = self.folder / "in" / source.name
         if not (self.folder / ATTACHED).exists():
@@ -619,13 +623,13 @@ def newest_tuples(folder: Path, name: str, last: int = 20) -> list[dict[str, Any
     return results.newest_results(folder, name, last)
 
 
-def destinations_of(network: Network, more: Wheres) -> dict[str, list[str]]:
+def collect_destinations(network: Network, more: Wheres) -> dict[str, list[str]]:
     """The destinations of a network's outputs besides their tables: those in the network, and ``more``.
 
     >>> from slipstream._network import Builder
     >>> net = Builder("n")
     >>> net.source("cars", speed="integer").to("all", None, "console")
-    >>> destinations_of(net.build(), {"all": ["text:/tmp/all.csv"]})
+    >>> collect_destinations(net.build(), {"all": ["text:/tmp/all.csv"]})
     {'all': ['console', 'text:/tmp/all.csv']}
     """
     found = {output.name: list(output.to) for output in network.outputs if not output.view}

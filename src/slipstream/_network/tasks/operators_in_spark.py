@@ -57,9 +57,9 @@ class Carrier:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of a task."""
-        return (record_batch(self._carried(row)) for row in read_rows(batches))
+        return (record_batch(self._carry(row)) for row in read_rows(batches))
 
-    def _carried(self, row: Row) -> Iterator[Row]:
+    def _carry(self, row: Row) -> Iterator[Row]:
         """Send something of every row to every partition, so that all number tuples alike."""
         keys = labels(self.superbox.parallel)
         if row.what == CHUNK:
@@ -157,7 +157,7 @@ class SuperboxStage(FrameStage[Boxes]):
         """Process tuples; the results for outputs are emitted, or written and reported."""
         came = [Row(*row) for part in rows for row in part[list(Row._fields)].itertuples(index=False, name=None)]
         passing = [row for row in came if row.what in (REPORT, DELIVERED)]
-        arrived = self._arrived(came)
+        arrived = self._read_arrived(came)
         if arrived.is_opening:
             passing += [row for row in came if row.what == OPENING]
         else:
@@ -169,7 +169,7 @@ class SuperboxStage(FrameStage[Boxes]):
     def _keys(self) -> Sequence[int]:
         return labels(self._superbox.parallel)
 
-    def _arrived(self, rows: list[Row]) -> Arrived:
+    def _read_arrived(self, rows: list[Row]) -> Arrived:
         if self._number == 1:
             return intake.read_batch(self._superbox.plan, rows, batch_number(), self._marker)
         loads = (row for row in sorted(rows, key=lambda row: row.seq) if row.what == PARCELS)
@@ -190,7 +190,7 @@ class SuperboxStage(FrameStage[Boxes]):
         released = self._superbox.visit(self._number, state.states, Cargo(arrived.trains, inboxes), last=last)
         yield from (Row(self.key, source, 0, LAST, 0, b"") for source in arrived.ended)
         yield from self._parcels([p for p in arrived.parcels if p.stage != self._number] + released.parcels)
-        yield from self._delivered(released) if self._sink is None else self._written(released, arrived, self._sink)
+        yield from self._deliver(released) if self._sink is None else self._written(released, arrived, self._sink)
 
     def _parcels(self, parcels: list[TrainParcel]) -> Iterator[Row]:
         """The rows for later stages."""
@@ -201,7 +201,7 @@ class SuperboxStage(FrameStage[Boxes]):
             if mine:
                 yield Row(key, 0, here, PARCELS, 0, Load(mine).to_bytes())
 
-    def _delivered(self, released: StageOutput) -> Iterator[Row]:
+    def _deliver(self, released: StageOutput) -> Iterator[Row]:
         for name, train in released.outputs:
             parcel = TrainParcel(self._number, self._superbox.plan.outputs[name].layout.id, train)
             yield Row(self.key, 0, 0, DELIVERED, 0, Load([parcel]).to_bytes())
