@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from slipstream._errors import MALFORMED, SlipstreamError
 from slipstream._tools.staging import atomic_write
@@ -32,12 +33,13 @@ class Status:
         self.state = ""
         self.why = FINISHED  # reported at the end, unless an error ends it
 
-    def enter(self, state: str, why: str = "") -> None:
-        """Publish a new state; ``why`` is the reason the job ended."""
+    def enter(self, state: str, why: str = "", error: SlipstreamError | None = None) -> None:
+        """Publish a new state; ``why`` is the reason the job ended, and ``error`` is what ended it, as data."""
         if state == self.state:
             return
         self.state = state
-        body = {"state": state, "why": why, "since": round(time.time(), 3), **self._of}
+        body: dict[str, Any] = {"state": state, "why": why, "since": round(time.time(), 3), **self._of}
+        body |= {"error": error.to_json()} if error else {}
         self._file.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(self._file) as file:
             file.write(json.dumps(body).encode() + b"\n")
@@ -60,17 +62,17 @@ def report_status(out: Path, source: str, until: int | None = None) -> Iterator[
     """Publish the status of a job while the block runs: starting first, stopped at the end, however it ends."""
     status = Status(out, source, until)
     status.enter(STARTING)
-    why = ""
+    why, failure = "", None
     try:
         yield status
     except KeyboardInterrupt:
         why = "interrupted"
         raise
     except SlipstreamError as error:
-        why = error.message
+        why, failure = error.message, error
         raise
     except BaseException as error:
         why = str(error) or type(error).__name__
         raise
     finally:
-        status.enter(STOPPED, why or status.why)
+        status.enter(STOPPED, why or status.why, failure)
