@@ -6,11 +6,11 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
-from slipstream._errors import MALFORMED, SlipstreamError
+from slipstream._errors import MALFORMED, SlipstreamError, Unavailable, classify
 from slipstream._tools.staging import atomic_write
 from slipstream._tools.strict_json import parse_json
 
@@ -40,9 +40,16 @@ class Status:
         self.state = state
         body: dict[str, Any] = {"state": state, "why": why, "since": round(time.time(), 3), **self._of}
         body |= {"error": error.to_json()} if error else {}
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(self._file) as file:
-            file.write(json.dumps(body).encode() + b"\n")
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_write(self._file) as file:
+                file.write(json.dumps(body).encode() + b"\n")
+        except OSError as cause:
+            raise Unavailable(
+                f"{self._file}: {cause.strerror or cause}.",
+                hint="Make room or make it writable, and run the same command again: it resumes.",
+                code=classify(cause),
+            ) from cause
 
 
 def has_finished(out: Path, source: str, until: int | None = None) -> bool:
@@ -75,4 +82,6 @@ def report_status(out: Path, source: str, until: int | None = None) -> Iterator[
         why = str(error) or type(error).__name__
         raise
     finally:
-        status.enter(STOPPED, why or status.why, failure)
+        # a status that cannot be written must not hide the error that ended the job
+        with suppress(Unavailable) if why else nullcontext():
+            status.enter(STOPPED, why or status.why, failure)
