@@ -23,11 +23,11 @@ from slipstream._bench.driving.driver import (
     MAX_LAG,
     DrivePlan,
     drive,
-    note_in,
+    log_to,
     prepare_ahead,
+    read_seconds,
     read_sent,
-    seconds_of,
-    split,
+    split_by_partition,
 )
 from slipstream._bench.driving.encodings import ENCODINGS, encode_json, encode_text, find_encoding
 from slipstream._cli import app
@@ -81,8 +81,8 @@ def test_nothing_is_lost_or_reordered(run: Run, copies: int) -> None:
 
 @pytest.mark.parametrize("partitions", [1, 2, 3, 7])
 def test_parts_have_every_tuple_of_a_second_once_and_in_order(run: Run, partitions: int) -> None:
-    for _, table in seconds_of(run.multiplied(5), 40):
-        parts = split(table, partitions)
+    for _, table in read_seconds(run.multiplied(5), 40):
+        parts = split_by_partition(table, partitions)
         assert len(parts) == partitions
         lines = [set(encode_text(part).splitlines()) for part in parts if part.num_rows]
         assert sum(len(part) for part in parts) == table.num_rows
@@ -95,11 +95,11 @@ def test_parts_have_every_tuple_of_a_second_once_and_in_order(run: Run, partitio
 def test_a_drive_that_was_interrupted_continues_after_its_last_second(run: Run, tmp_path: Path) -> None:
     log, first, rest = tmp_path / "sent.jsonl", Recorder(), Recorder()
     plan = DrivePlan.for_run(run, 0, 0, 150)
-    drive(run, replace(plan, end=47), encode_text, first, note=note_in(log))
+    drive(run, replace(plan, end=47), encode_text, first, note=log_to(log))
     with log.open("ab") as file:
         file.write(b'{"second": 47, "tup')  # killed while it wrote
     resumed = plan.after(read_sent(log)[-1].second)
-    drive(run, resumed, encode_text, rest, note=note_in(log))
+    drive(run, resumed, encode_text, rest, note=log_to(log))
     assert first.data + rest.data == exported(run)
     assert [sent.second for sent in read_sent(log)] == [second for second, _ in first.came + rest.came]
     assert sum(sent.tuples for sent in read_sent(log)) == sum(run.manifest.counts.values())
@@ -108,7 +108,7 @@ def test_a_drive_that_was_interrupted_continues_after_its_last_second(run: Run, 
 def test_a_drive_may_begin_later(run: Run) -> None:
     recorder = Recorder()
     drive(run, DrivePlan.for_run(run, 0, 0, 100, since=61), encode_text, recorder)
-    assert [second for second, _ in recorder.came] == [second for second, _ in seconds_of(run, 100) if second >= 61]
+    assert [second for second, _ in recorder.came] == [second for second, _ in read_seconds(run, 100) if second >= 61]
 
 
 def test_every_second_leaves_when_it_is_due(run: Run) -> None:
@@ -127,11 +127,11 @@ def test_a_late_driver_makes_the_run_void(run: Run) -> None:
     result = drive(run, DrivePlan(0, 40, speed=100), encode_text, recorder)
     assert result.void
     assert result.latest_second >= 30
-    assert len(recorder.came) == len(list(seconds_of(run, 40)))
+    assert len(recorder.came) == len(list(read_seconds(run, 40)))
 
 
 def test_json_has_the_fifteen_names_and_the_same_numbers(run: Run) -> None:
-    for _, table in seconds_of(run, 50):
+    for _, table in read_seconds(run, 50):
         objects = [json.loads(line) for line in encode_json(table).splitlines()]
         assert [list(o) for o in objects] == [list(FIELDS)] * table.num_rows
         lines = [",".join(str(value) for value in o.values()) for o in objects]
@@ -201,7 +201,7 @@ def test_the_command_says_what_it_delivered(run: Run, tmp_path: Path) -> None:
     assert result.exit_code == 0
     summary = json.loads(result.stdout)
     assert (summary["seconds"], summary["void"]) == (60, False)
-    assert len(list((tmp_path / "feed").iterdir())) == len(list(seconds_of(run, 60)))
+    assert len(list((tmp_path / "feed").iterdir())) == len(list(read_seconds(run, 60)))
 
 
 @pytest.fixture(scope="module")

@@ -22,13 +22,13 @@ from hypothesis import strategies as st
 from services import service
 from slipstream._bench.driving.driver import Sent
 from slipstream._bench.rating.doors import Entry, KafkaDoor, TcpDoor
-from slipstream._bench.rating.full import Minute, at_share, by_minute, plot_resources, read_samples
+from slipstream._bench.rating.full import Minute, plot_resources, read_samples, summarise_minutes, take_share
 from slipstream._bench.rating.outside import FromOutside, judge
-from slipstream._bench.rating.processes import ProcessorMeter, family_of, listener, processor_seconds
+from slipstream._bench.rating.processes import ProcessorMeter, find_listener, list_family, measure_processor_seconds
 from slipstream._bench.rating.programs import Command, Feed, Start, Toll
 from slipstream._bench.rating.report import write_rating
 from slipstream._bench.rating.search import Rating, Search, rate
-from slipstream._bench.rating.trial import ResponseSummary, Trial, Window, overlap_shares, text_responses
+from slipstream._bench.rating.trial import ResponseSummary, Trial, Window, compute_overlap_shares, read_text_responses
 from slipstream._errors import BadArgument, CheckFailed, SlipstreamError
 from slipstream._feeds.run import Run
 from slipstream._feeds.text import import_text
@@ -102,7 +102,7 @@ def test_nothing_holds(tmp_path: Path) -> None:
 
 def test_response_times_of_plain_text(tmp_path: Path) -> None:
     (tmp_path / "output.csv").write_text("0,7,100,101.5,20,0\n2,100,103,100,9,50\n4,100,101,3,-1,-1\n")
-    found = text_responses(tmp_path / "output.csv")
+    found = read_text_responses(tmp_path / "output.csv")
     assert {name: response.max for name, response in found.items()} == {
         "toll notification": 1.5,
         "account balance": 3.0,
@@ -239,7 +239,7 @@ def test_more_distinct_expressways_than_may_be_tried_are_refused(tmp_path: Path)
 )
 def test_busy_shares_add_up(spans: list[tuple[float, float]], begin: float, length: float, parts: int) -> None:
     """Against a plain sum over the whole time."""
-    found = overlap_shares([(a, a + took) for a, took in spans], begin, begin + length, parts)
+    found = compute_overlap_shares([(a, a + took) for a, took in spans], begin, begin + length, parts)
     whole = sum(max(0.0, min(a + took, begin + length) - max(a, begin)) for a, took in spans)
     if found:
         assert sum(found) / parts * length == pytest.approx(whole, abs=0.01 * length * parts)
@@ -259,12 +259,12 @@ def test_a_late_driver_makes_a_trial_void_even_if_answers_are_late() -> None:
 
 def test_response_times_by_minute() -> None:
     rows = [[0, 5, 99, 500], [0, 5, 1, 4000], [2, 65, 10, 700]]
-    assert by_minute(rows) == [Minute(0, 100, 0.5, 0.5, 4.0), Minute(1, 10, 0.7, 0.7, 0.7)]
+    assert summarise_minutes(rows) == [Minute(0, 100, 0.5, 0.5, 4.0), Minute(1, 10, 0.7, 0.7, 0.7)]
 
 
 @given(st.integers(1, 2000), st.integers(1, 50))
 def test_a_full_run_is_at_a_multiple_and_at_most_seventy_percent(rating: int, distinct: int) -> None:
-    found = at_share(rating, distinct)
+    found = take_share(rating, distinct)
     assert found % distinct == 0
     assert found == distinct or found <= 0.7 * rating + 1e-6
 
@@ -284,7 +284,7 @@ def spin(seconds: float) -> list[str]:
 def test_processor_time_of_a_tree_includes_children_that_have_ended() -> None:
     code = f"import subprocess, time; subprocess.run({spin(0.5)!r}); time.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", code]) as process:
-        wait_until(lambda: processor_seconds(family_of(process.pid)) >= 0.5)
+        wait_until(lambda: measure_processor_seconds(list_family(process.pid)) >= 0.5)
         meter = ProcessorMeter()
         meter.read(process.pid)
         assert meter.seconds == 0
@@ -295,7 +295,7 @@ def test_a_meter_counts_a_restarted_tree_from_its_beginning() -> None:
     meter = ProcessorMeter()
     meter.read(os.getpid())
     with subprocess.Popen([*spin(0.3)[:2], spin(0.3)[2] + "\ntime.sleep(60)"]) as other:
-        wait_until(lambda: processor_seconds(family_of(other.pid)) >= 0.3)
+        wait_until(lambda: measure_processor_seconds(list_family(other.pid)) >= 0.3)
         meter.read(other.pid)
         assert meter.seconds >= 0.3
         os.kill(other.pid, signal.SIGKILL)
@@ -410,4 +410,4 @@ def test_who_listens_at_a_port_is_found() -> None:
     import socket
 
     with socket.create_server(("127.0.0.1", 0)) as server:
-        assert listener(server.getsockname()[1]) == os.getpid()
+        assert find_listener(server.getsockname()[1]) == os.getpid()

@@ -140,7 +140,7 @@ def delays(out: Path) -> tuple[Floats, Floats, npt.NDArray[np.int64]]:
     return at, late, counts.astype(np.int64)
 
 
-def by_minute(out: Path, since: int) -> list[tuple[int, float, float, float]]:
+def summarise_minutes(out: Path, since: int) -> list[tuple[int, float, float, float]]:
     """Minute, p50, p99 and max of the delays of the tolls that became visible in it."""
     at, late, counts = delays(out)
     minutes = ((at - since) // 60).astype(int)
@@ -168,7 +168,7 @@ def draw(watched: Watched, out: Path, since: int, title: str, to: Path) -> None:
     times, values = watched.of("checkpoint MiB")
     middle.plot(times / 60, values, label="checkpoint, MiB", linestyle=":")
     _label(middle, "files, MiB")
-    minutes, *lines = zip(*by_minute(out, since), strict=True)
+    minutes, *lines = zip(*summarise_minutes(out, since), strict=True)
     for name, line in zip(("p50", "p99", "max"), lines, strict=True):
         below.plot(minutes, line, label=name)
     below.axhline(5, color="black", linewidth=0.8, linestyle="--", label="limit")

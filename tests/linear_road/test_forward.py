@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from slipstream._bench.driving.driver import seconds_of
+from slipstream._bench.driving.driver import read_seconds
 from slipstream._bench.driving.encodings import encode_text
 from slipstream._city.simulate import simulate
 from slipstream._city.traffic import Traffic
@@ -56,7 +56,7 @@ def test_a_feed_goes_on_from_the_past_of_a_run(spark: SparkSession, run: Run, tm
     """In the one way the replay does it: the same state, brought by the first opening."""
     toll_run(spark, run, tmp_path / "whole", Settings(text=False, batch_seconds=120))
     feed = tmp_path / "feed.dat"
-    feed.write_bytes(b"".join(encode_text(table) for _, table in seconds_of(run, 360, T)))
+    feed.write_bytes(b"".join(encode_text(table) for _, table in read_seconds(run, 360, T)))
     past = Settings(text=False, since=T, history=run.path, copies=2, lateness=0, forward=tmp_path / "kept")
     toll_feed(spark, str(feed), tmp_path / "part", past)
     assert answers(tmp_path / "part") == answers(tmp_path / "whole")

@@ -1,7 +1,7 @@
 """Deliver a run in real time: every tuple is sent in its second.
 
 A reader thread prepares seconds ahead of time (reading Parquet and encoding release Python's lock); the driver waits
-for each second and sends it whole. The driver measures its own lag: if tuples were sent late, the run says nothing
+for each second and sends it whole. The driver measures its own lag: if tuples were sent late, the run shows nothing
 about the engine, and is void.
 """
 
@@ -25,7 +25,7 @@ from slipstream._feeds.clock import Clock
 from slipstream._feeds.parse import Columns
 from slipstream._feeds.run import MINUTE, Run
 from slipstream._feeds.tuples import FIELDS
-from slipstream._io.report_packing import fragment_of
+from slipstream._io.report_packing import assign_fragments
 from slipstream._tools.logs import append_lines, read_lines
 from slipstream._tools.progress import bar
 
@@ -61,6 +61,7 @@ class DrivePlan:
                 raise BadArgument(
                     f"{option} {second}, --until {until}: outside the run.",
                     hint=f"{run.path} has the seconds 0 to {run.manifest.seconds - 1}.",
+                    code="out-of-range",
                 )
         return cls(max(since, fast_forward_to), end, speed, since)
 
@@ -113,13 +114,13 @@ class Sent:
     lag: float  # seconds of the wall clock
 
 
-def note_in(file: Path) -> Callable[[Sent], None]:
+def log_to(file: Path) -> Callable[[Sent], None]:
     """Return a function that appends every second to a file."""
     return lambda sent: append_lines(file, [asdict(sent)])
 
 
 def read_sent(file: Path) -> list[Sent]:
-    """Read what :func:`note_in` has written; empty if there is no such file."""
+    """Read what :func:`log_to` has written; empty if there is no such file."""
     return [Sent(**line) for line in read_lines(file)]
 
 
@@ -147,7 +148,7 @@ class DriveResult:
         return {**asdict(self), "void": self.void}
 
 
-def seconds_of(run: Run, end: int, begin: int = 0) -> Iterator[tuple[int, pa.Table]]:
+def read_seconds(run: Run, end: int, begin: int = 0) -> Iterator[tuple[int, pa.Table]]:
     """Return every second from ``begin`` to ``end`` that has tuples, with all of them.
 
     They are in line order if it is known, else by copy and expressway. Copies are made second by second: a minute of
@@ -178,11 +179,11 @@ def _second_of(stored: list[Columns], second: int) -> Columns:
     }
 
 
-def split(tuples: pa.Table, partitions: int) -> list[pa.Table]:
+def split_by_partition(tuples: pa.Table, partitions: int) -> list[pa.Table]:
     """Divide the tuples of a second among the partitions of a topic: reports by expressway, requests by vehicle."""
     if partitions == 1:
         return [tuples]
-    part = fragment_of({name: tuples.column(name).to_numpy() for name in ("type", "xway", "vid")}, partitions)
+    part = assign_fragments({name: tuples.column(name).to_numpy() for name in ("type", "xway", "vid")}, partitions)
     return [tuples.filter(pa.array(part == number)) for number in range(partitions)]
 
 
@@ -252,9 +253,9 @@ def drive(
 
     def encode_parts(table: pa.Table) -> Parts:
         second = table.column("time")[0].as_py()
-        return [encode(part) if part.num_rows else empty(second) for part in split(table, to.partitions)]
+        return [encode(part) if part.num_rows else empty(second) for part in split_by_partition(table, to.partitions)]
 
-    prepared = prepare_ahead(seconds_of(run, plan.end, plan.first), encode_parts, prime=plan.first == plan.start)
+    prepared = prepare_ahead(read_seconds(run, plan.end, plan.first), encode_parts, prime=plan.first == plan.start)
     with closing(prepared), bar("seconds", plan.end - plan.first) as advance:
         for second, count, parts in prepared:
             if plan.speed and second >= plan.start:

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 import psutil
 
-from slipstream._bench.rating.processes import listener
+from slipstream._bench.rating.processes import find_listener
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._io.kafka import TIMEOUT_S, Topic
 from slipstream._tools.progress import say
@@ -109,7 +109,7 @@ class KafkaDoor:
     def server(self) -> int | None:
         """Return the broker, if it runs on this machine."""
         if self._pid is None:
-            self._pid = listener(int(self._server.rpartition(":")[2]))
+            self._pid = find_listener(int(self._server.rpartition(":")[2]))
         return self._pid
 
     @cached_property
@@ -132,11 +132,15 @@ class KafkaDoor:
                 return
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                    raise Unavailable(f"{self._server}: {error.args[0].str()}.", hint="Is it running?") from error
+                    raise Unavailable(
+                        f"{self._server}: {error.args[0].str()}.", hint="Is it running?", code="broker-unreachable"
+                    ) from error
                 if topic in self._topics():
                     return
                 if time.monotonic() > deadline:
-                    raise Unavailable(f"{self._server}: topic {topic} is still being deleted.") from error
+                    raise Unavailable(
+                        f"{self._server}: topic {topic} is still being deleted.", code="broker-unreachable"
+                    ) from error
                 time.sleep(0.2)  # it is being deleted
 
     def _topics(self) -> dict[str, Any]:
@@ -150,7 +154,9 @@ class KafkaDoor:
             try:
                 made.result(TIMEOUT_S)
             except KafkaException as error:
-                raise Unavailable(f"{self._server}: {error.args[0].str()}.", hint="Is it running?") from error
+                raise Unavailable(
+                    f"{self._server}: {error.args[0].str()}.", hint="Is it running?", code="broker-unreachable"
+                ) from error
         deadline = time.monotonic() + TIMEOUT_S
         while any(topic in self._topics() for topic in there) and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -163,7 +169,7 @@ def find_door(name: str, broker: str = "", *, stays: bool = False) -> Iterator[D
     A broker that this starts is stopped at the end, unless it ``stays`` because what was interrupted may be resumed.
     """
     if name not in ("", KAFKA, TCP):
-        raise BadArgument(f"--door {name}: no such door.", hint=f"Use {KAFKA} or {TCP}.")
+        raise BadArgument(f"--door {name}: no such door.", hint=f"Use {KAFKA} or {TCP}.", code="unknown-value")
     if name == TCP and not broker:
         yield TcpDoor()
         return
@@ -176,7 +182,9 @@ def find_door(name: str, broker: str = "", *, stays: bool = False) -> Iterator[D
     if started.returncode:
         why = (started.stderr.strip().splitlines() or ["no answer"])[-1]
         if name == KAFKA:
-            raise Unavailable(f"No broker could be started: {why}", hint="Name one: --broker HOST:PORT.")
+            raise Unavailable(
+                f"No broker could be started: {why}", hint="Name one: --broker HOST:PORT.", code="broker-unreachable"
+            )
         say(f"No broker could be started ({why}); rating through TCP instead.")
         yield TcpDoor()
         return

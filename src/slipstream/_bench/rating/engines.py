@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Protocol
 
 from slipstream._bench.postgres import run_postgres
 from slipstream._bench.rating.outside import ABORT_LAG
-from slipstream._bench.rating.processes import ProcessorMeter, memory_of
-from slipstream._bench.rating.programs import check_exit, forwarded
+from slipstream._bench.rating.processes import ProcessorMeter, measure_memory
+from slipstream._bench.rating.programs import check_exit, make_forward_options
 from slipstream._bench.rating.trial import (
     Trial,
     Window,
-    busy_shares,
+    compute_overlap_shares,
     describe_late,
-    journal_responses,
-    overlap_shares,
-    text_responses,
+    measure_busy_shares,
+    read_journal_responses,
+    read_text_responses,
 )
 from slipstream._feeds.clock import Clock
 from slipstream._feeds.run import Run
@@ -72,9 +72,9 @@ class Replay:
         """Toll the window."""
         command = [sys.executable, "-m", "slipstream", "toll", str(run.path), "--out", str(out), "--no-text"]
         command += ["--multiply", str(expressways // run.stored), "--speed", "1", "--json", *self._options]
-        command += [*forwarded(window, out), "--until", str(window.until)]
+        command += [*make_forward_options(window, out), "--until", str(window.until)]
         ended, gib, cores = _run(command, out)
-        responses = journal_responses(out)
+        responses = read_journal_responses(out)
         clock = Clock.read(out / "checkpoint" / "clock.json")
         begin = clock.origin_ms / 1000 if clock else 0.0
         return Trial(
@@ -82,7 +82,7 @@ class Replay:
             window.seconds,
             responses,
             ended or describe_late(responses) or ("" if responses else "no answers"),
-            busy=busy_shares(out, begin, begin + window.seconds),
+            busy=measure_busy_shares(out, begin, begin + window.seconds),
             gib=round(gib, 1),
             cores={"engine": cores},
         )
@@ -110,7 +110,7 @@ class Postgres:
             )
             forward.compute(self._spark())
         result = run_postgres(multiplied, out, seconds=window.until, forward=forward)
-        answered = text_responses(Path(result.output))
+        answered = read_text_responses(Path(result.output))
         responses = {name: found for name, found in answered.items() if name != "travel time"}
         driven = result.driver
         begin = driven.origin_epoch_ms / 1000 + window.since
@@ -120,7 +120,7 @@ class Postgres:
             responses,
             describe_late(responses),
             f"void: the driver was {driven.max_lag} s late at second {driven.latest_second}" if driven.void else "",
-            busy=overlap_shares(result.spans, begin, begin + window.seconds),
+            busy=compute_overlap_shares(result.spans, begin, begin + window.seconds),
             lag=driven.max_lag,
         )
 
@@ -133,7 +133,7 @@ def _run(command: list[str], out: Path) -> tuple[str, float, float]:
         while child.code is None:
             time.sleep(1)
             if time.monotonic() - weighed >= _WEIGH_S:
-                weighed, gib = time.monotonic(), max(gib, memory_of(child.pid))
+                weighed, gib = time.monotonic(), max(gib, measure_memory(child.pid))
             if (clock := Clock.read(out / "checkpoint" / "clock.json")) and clock.runs:
                 began = began or time.time()
                 meter.read(child.pid)
@@ -152,7 +152,7 @@ def _lag(clock: Clock, newest: int) -> float:
     return clock.now_ms() / 1000 - max(newest, clock.since)
 
 
-def engine_options(master: str, conf: Sequence[str], parallel: int) -> list[str]:
+def make_engine_options(master: str, conf: Sequence[str], parallel: int) -> list[str]:
     """Return the options of ``toll`` that a rating passes on."""
     settings = [word for setting in conf for word in ("--conf", setting)]
     return ["--master", master, *settings, *(["--parallel", str(parallel)] if parallel else [])]

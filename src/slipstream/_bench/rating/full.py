@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from slipstream._bench.rating.outside import SAMPLES, SENT, STARTS, FromOutside, Sample
-from slipstream._bench.rating.report import TRIAL_HEADS, tabulate, tabulate_responses, trial_row
-from slipstream._bench.rating.search import machine, validated
+from slipstream._bench.rating.report import TRIAL_HEADS, make_trial_row, tabulate, tabulate_responses
+from slipstream._bench.rating.search import describe_machine, validate_trial
 from slipstream._bench.rating.trial import Trial, Window
 from slipstream._bench.validation.report import COLOURS, STYLE, embed_image, new_figure
 from slipstream._errors import BadArgument, Unavailable
@@ -78,10 +78,10 @@ class FullRun:
         return {**asdict(self), "resumed": list(self.resumed)}
 
 
-def at_share(rating: int, distinct: int, share: float = SHARE) -> int:
+def take_share(rating: int, distinct: int, share: float = SHARE) -> int:
     """Return the L of a full run: a share of the rating, rounded down to a multiple of the distinct expressways.
 
-    >>> at_share(200, 10), at_share(30, 10), at_share(10, 10)
+    >>> take_share(200, 10), take_share(30, 10), take_share(10, 10)
     (140, 20, 10)
     """
     return max(1, int(rating * share / distinct + 1e-9)) * distinct
@@ -92,10 +92,15 @@ def drive_full(engine: FromOutside, run: Run, expressways: int, out: Path) -> Fu
     if expressways % run.stored:
         raise BadArgument(
             f"--at {expressways}: not a multiple of the {run.stored} stored expressways.",
-            hint=f"Give {at_share(expressways, run.stored, 1.0)}, or another --distinct.",
+            hint=f"Give {take_share(expressways, run.stored, 1.0)}, or another --distinct.",
+            code="out-of-range",
         )
     if not engine.door.can_resume:
-        raise Unavailable("--full needs a broker, which keeps what an engine has not read.", hint="Use --door kafka.")
+        raise Unavailable(
+            "--full needs a broker, which keeps what an engine has not read.",
+            hint="Use --door kafka.",
+            code="conflicting-options",
+        )
     window, folder = Window(0, run.manifest.seconds), out / f"full-{expressways}"
     answers, logs = folder / "answers", folder / "answers.logs"
     resumes = (logs / SENT).exists()
@@ -108,7 +113,7 @@ def drive_full(engine: FromOutside, run: Run, expressways: int, out: Path) -> Fu
     starts = tuple(read_lines(logs / STARTS))
     say(f"L = {expressways}: validating ...")
     timed = len(starts) == 1  # otherwise answers are late because it was interrupted: they are counted, not judged
-    trial = validated(trial, engine, run, answers, window, timed=timed)
+    trial = validate_trial(trial, engine, run, answers, window, timed=timed)
     with suppress(Unavailable):
         engine.door.close(entry)
     full = FullRun(
@@ -119,8 +124,8 @@ def drive_full(engine: FromOutside, run: Run, expressways: int, out: Path) -> Fu
         output=str(answers),
         trial=trial,
         starts=starts,
-        minutes=tuple(by_minute(row for batch in read_journal(answers) for row in batch.answers)),
-        machine=machine(),
+        minutes=tuple(summarise_minutes(row for batch in read_journal(answers) for row in batch.answers)),
+        machine=describe_machine(),
         versions=versions(),
     )
     write_full(full, folder)
@@ -145,7 +150,7 @@ def _say_start(expressways: int, window: Window, logs: Path, folder: Path) -> No
     say(f"Logs and answers: {folder}")
 
 
-def by_minute(answers: Any) -> list[Minute]:
+def summarise_minutes(answers: Any) -> list[Minute]:
     """Return response times by minute of the run, from kind, time, number and response time in milliseconds."""
     rows = np.array(list(answers), np.int64).reshape(-1, 4)
     found = []
@@ -190,7 +195,7 @@ def write_full(full: FullRun, folder: Path) -> None:
         resumed=html.escape("; ".join(full.resumed) + "." if full.resumed else "Not interrupted."),
         machine=full.machine,
         versions=", ".join(f"{name} {number}" for name, number in full.versions.items()),
-        trial=tabulate(TRIAL_HEADS, [trial_row(full.trial)]),
+        trial=tabulate(TRIAL_HEADS, [make_trial_row(full.trial)]),
         responses=tabulate_responses(full.trial.responses),
         by_minute=embed_image(responses, "response times by minute of the run: median, 99 % and longest"),
         resources=embed_image(resources, "memory, state, lag and cores over the run"),

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from slipstream._bench.driving.driver import MAX_LAG, Sent, read_sent
 from slipstream._bench.rating.doors import Door, Entry
-from slipstream._bench.rating.processes import ProcessorMeter, memory_of
-from slipstream._bench.rating.programs import Feed, Program, Start, check_exit, last_line
+from slipstream._bench.rating.processes import ProcessorMeter, measure_memory
+from slipstream._bench.rating.programs import Feed, Program, Start, check_exit, read_last_printed
 from slipstream._bench.rating.trial import ResponseSummary, Trial, Window, describe_late
 from slipstream._errors import CheckFailed, Unavailable
 from slipstream._feeds.run import Run
@@ -147,6 +147,7 @@ class Attendance:
                     f"{self.program.name} was not ready after {_READY_S:.0f} s.",
                     hint=f"See {self.feed.log}; an engine given by --engine-command prints a line that begins with "
                     "ready.",
+                    code="engine-failed",
                 )
             time.sleep(0.1)
         self.startup = round(time.monotonic() - began, 1)
@@ -171,7 +172,7 @@ class Attendance:
             newest = self.program.newest(self.feed)
             lag = -1.0 if newest is None else float(second - newest)
             if self._watch.is_due:
-                sample = self._watch.sample(second, lag, memory_of(engine.pid))
+                sample = self._watch.sample(second, lag, measure_memory(engine.pid))
                 append_lines(self.folder / SAMPLES, [asdict(sample)])
             if self.aborts and not self.restarts and lag > ABORT_LAG:
                 return f"more than {ABORT_LAG:.0f} s behind"
@@ -205,7 +206,9 @@ class Attendance:
             self._end(engine)
         elif engine.code is None and self.program.ends:
             raise Unavailable(
-                f"{self.program.name} has not ended {_END_S:.0f} s after its input.", hint=f"See {self.feed.log}."
+                f"{self.program.name} has not ended {_END_S:.0f} s after its input.",
+                hint=f"See {self.feed.log}.",
+                code="engine-failed",
             )
         elif self.program.ends:
             check_exit("engine", engine.code or 0, self.feed.log)
@@ -250,7 +253,9 @@ class _Engine:
         try:
             self._child = self._stack.enter_context(child_processes.logging(command, log))
         except OSError as error:
-            raise Unavailable(f"{command[0]}: {error.strerror}.", hint="Check the command of the engine.") from error
+            raise Unavailable(
+                f"{command[0]}: {error.strerror}.", hint="Check the command of the engine.", code="engine-failed"
+            ) from error
 
     @property
     def pid(self) -> int:
@@ -266,8 +271,9 @@ class _Engine:
         """Raise an error if it has ended."""
         if self.code is not None:
             raise Unavailable(
-                f"The engine exited with code {self.code} before it was ready: {last_line(self._feed.log)}",
+                f"The engine exited with code {self.code} before it was ready: {read_last_printed(self._feed.log)}",
                 hint=f"See {self._feed.log}.",
+                code="engine-failed",
             )
 
 

@@ -27,7 +27,7 @@ def own_bytes(process: psutil.Process) -> int:
     return int(info.rss - getattr(info, "shared", 0))
 
 
-def family_of(pid: int) -> list[psutil.Process]:
+def list_family(pid: int) -> list[psutil.Process]:
     """Return a process and its descendants; empty if it has ended."""
     try:
         root = psutil.Process(pid)
@@ -36,19 +36,19 @@ def family_of(pid: int) -> list[psutil.Process]:
         return []
 
 
-def memory_of(pid: int) -> float:
+def measure_memory(pid: int) -> float:
     """Return the memory of a process tree in GiB: unshared memory of each process, and shared memory once.
 
     Proportional shares would be exact, but the kernel walks all pages to count them, which would slow the engine down.
     """
     total = shared_bytes()
-    for process in family_of(pid):
+    for process in list_family(pid):
         with suppress(psutil.Error):
             total += own_bytes(process)
     return float(total / 2**30)
 
 
-def processor_seconds(family: Iterable[psutil.Process]) -> float:
+def measure_processor_seconds(family: Iterable[psutil.Process]) -> float:
     """Return the processor time of processes so far, in seconds, with that of their children that have ended."""
     total = 0.0
     for process in family:
@@ -70,8 +70,8 @@ class ProcessorMeter:
     def read(self, pid: int) -> None:
         """Add what the tree has used since the last reading; the first reading adds nothing."""
         if pid != self._pid or time.monotonic() - self._listed > _LIST_S:
-            self._family, self._listed = family_of(pid), time.monotonic()
-        used = processor_seconds(self._family)
+            self._family, self._listed = list_family(pid), time.monotonic()
+        used = measure_processor_seconds(self._family)
         if pid != self._pid:
             self._last = 0.0 if self._pid else used
             self._pid = pid
@@ -79,7 +79,7 @@ class ProcessorMeter:
         self._last = max(used, self._last)  # a tree that has just ended shows less
 
 
-def listener(port: int) -> int | None:
+def find_listener(port: int) -> int | None:
     """Return the process that listens at a TCP port, if it can be seen."""
     with suppress(psutil.Error):
         for connection in psutil.net_connections("tcp"):

@@ -11,7 +11,13 @@ from typing import Protocol
 
 from slipstream._bench.driving.driver import Sent
 from slipstream._bench.rating.doors import Entry
-from slipstream._bench.rating.trial import ResponseSummary, Window, busy_shares, journal_responses, text_responses
+from slipstream._bench.rating.trial import (
+    ResponseSummary,
+    Window,
+    measure_busy_shares,
+    read_journal_responses,
+    read_text_responses,
+)
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._feeds.run import Run
 from slipstream._io.kafka import Topic
@@ -88,7 +94,7 @@ class Toll:
         made = [sys.executable, "-m", "slipstream", "toll", feed.entry.source, "--follow", "--out", str(feed.out)]
         made += ["--format", feed.encoding, "--lateness", "0", "--no-text", "--json", *self._options]
         made += ["--history", str(feed.run.path), "--multiply", str(feed.run.copies)]
-        return made if self.cold else made + forwarded(feed.window, feed.out)
+        return made if self.cold else made + make_forward_options(feed.window, feed.out)
 
     def is_ready(self, feed: Feed, start: Start) -> bool:
         """Return whether its status says so."""
@@ -110,14 +116,14 @@ class Toll:
 
     def finish(self, feed: Feed, sent: Sequence[Sent]) -> dict[str, ResponseSummary]:  # noqa: ARG002
         """Return the response times in its journal: commit minus arrival at the door."""
-        return journal_responses(feed.out)
+        return read_journal_responses(feed.out)
 
     def busy(self, feed: Feed, begin: float, end: float) -> tuple[float, ...]:
         """Return the share of time that its batches took."""
-        return busy_shares(feed.out, begin, end)
+        return measure_busy_shares(feed.out, begin, end)
 
 
-def forwarded(window: Window, out: Path) -> list[str]:
+def make_forward_options(window: Window, out: Path) -> list[str]:
     """Return the options of ``toll`` that start at a window; all trials of a rating share the state."""
     if not window.since:
         return []
@@ -139,7 +145,11 @@ class Command:
     def __init__(self, command: str, kinds: str, name: str = "") -> None:
         self._words = shlex.split(command)
         if not self._words:
-            raise BadArgument("--engine-command: no command.", hint="Write, for example, 'my-engine {source} {out}'.")
+            raise BadArgument(
+                "--engine-command: no command.",
+                hint="Write, for example, 'my-engine {source} {out}'.",
+                code="missing-value",
+            )
         self.name = name or Path(self._words[0]).name
         self.kinds = kinds
 
@@ -155,7 +165,9 @@ class Command:
             return [word.format(**values) for word in self._words]
         except (KeyError, IndexError, ValueError) as error:
             raise BadArgument(
-                f"--engine-command: {error} is not known.", hint=f"Use {', '.join(f'{{{name}}}' for name in values)}."
+                f"--engine-command: {error} is not known.",
+                hint=f"Use {', '.join(f'{{{name}}}' for name in values)}.",
+                code="unknown-value",
             ) from error
 
     def is_ready(self, feed: Feed, start: Start) -> bool:
@@ -178,10 +190,10 @@ class Command:
         """Collect the messages of its topic, if there are any, as ``output.csv``."""
         output = feed.out / OUTPUT
         if feed.entry.answers:
-            lines = list(stamped(_received(Topic.parse(feed.entry.answers)), sent))
+            lines = list(stamp_answers(_received(Topic.parse(feed.entry.answers)), sent))
             if lines:
                 output.write_text("".join(lines), encoding="utf-8")
-        return text_responses(output) if output.exists() else {}
+        return read_text_responses(output) if output.exists() else {}
 
     def busy(self, feed: Feed, begin: float, end: float) -> tuple[float, ...]:  # noqa: ARG002
         """Return nothing: it has no batches that could be measured."""
@@ -195,10 +207,10 @@ def _received(topic: Topic) -> Iterator[tuple[int, bytes]]:
         yield from zip(found.times, found.values, strict=True)
 
 
-def stamped(received: Iterator[tuple[int, bytes]], sent: Sequence[Sent]) -> Iterator[str]:
+def stamp_answers(received: Iterator[tuple[int, bytes]], sent: Sequence[Sent]) -> Iterator[str]:
     """Return answers with Emit as measured from outside: how long after their second was sent they arrived.
 
-    >>> list(stamped(iter([(5_250, b"0,7,100,0,20,0")]), [Sent(100, 1, 4_000, 0.0)]))
+    >>> list(stamp_answers(iter([(5_250, b"0,7,100,0,20,0")]), [Sent(100, 1, 4_000, 0.0)]))
     ['0,7,100,101.250,20,0\\n']
     """
     at = {one.second: one.sent_ms for one in sent}
@@ -213,7 +225,7 @@ def stamped(received: Iterator[tuple[int, bytes]], sent: Sequence[Sent]) -> Iter
         yield ",".join(words) + "\n"
 
 
-def last_line(log: Path) -> str:
+def read_last_printed(log: Path) -> str:
     """Return the last line that a program printed."""
     return (log.read_text(errors="replace").strip().splitlines() or [""])[-1] if log.exists() else ""
 
@@ -221,4 +233,6 @@ def last_line(log: Path) -> str:
 def check_exit(what: str, code: int, log: Path) -> None:
     """Raise an error for a program that failed."""
     if code:
-        raise Unavailable(f"The {what} exited with code {code}: {last_line(log)}", hint=f"See {log}.")
+        raise Unavailable(
+            f"The {what} exited with code {code}: {read_last_printed(log)}", hint=f"See {log}.", code="engine-failed"
+        )

@@ -46,7 +46,7 @@ def write_rating(rating: Rating, path: Path) -> None:
         statement=html.escape(rating.statement),
         machine=rating.machine,
         versions=", ".join(f"{name} {number}" for name, number in rating.versions.items()),
-        tries=tabulate(TRIAL_HEADS, map(trial_row, rating.tries)),
+        tries=tabulate(TRIAL_HEADS, map(make_trial_row, rating.tries)),
         ladder=embed_image(plot_ladder(rating.tries), "slowest answer against the number of expressways"),
         responses=tabulate_responses(rating.confirmed.responses),
         qos=f"<h2>QoS map</h2>{embed_image(plot_qos(batches), described)}" if batches else "",
@@ -57,7 +57,7 @@ def write_rating(rating: Rating, path: Path) -> None:
 TRIAL_HEADS = ("L", "seconds", "slowest", "busy", "cores", "driver late", "start", "memory", "")
 
 
-def trial_row(tried: Trial) -> tuple[str, ...]:
+def make_trial_row(tried: Trial) -> tuple[str, ...]:
     """Return a trial as cells of a table."""
     return (
         str(tried.expressways),

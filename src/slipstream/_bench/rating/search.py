@@ -79,6 +79,7 @@ class Search:
             raise BadArgument(
                 f"No multiple of {unit} expressways is between --min and --max.",
                 hint="Give a smaller --distinct, or a larger --max.",
+                code="out-of-range",
             )
 
     def tries(self) -> Iterator[Trial]:
@@ -145,10 +146,12 @@ class Search:
             return tried
         out = self.folder(expressways, self.window)
         say(f"L = {expressways}: validating ...")
-        return validated(tried, self.engine, self.run, out, self.window)
+        return validate_trial(tried, self.engine, self.run, out, self.window)
 
 
-def validated(trial: Trial, engine: RatedEngine, run: Run, out: Path, window: Window, *, timed: bool = True) -> Trial:
+def validate_trial(
+    trial: Trial, engine: RatedEngine, run: Run, out: Path, window: Window, *, timed: bool = True
+) -> Trial:
     """Return a trial with the validator's verdict on its output; ``timed`` includes response times."""
     command = [sys.executable, "-m", "slipstream", "validate", str(run.path), str(out), "--only", engine.kinds]
     command += ["--multiply", str(trial.expressways // run.stored)]
@@ -166,7 +169,7 @@ def _busy(tried: Trial) -> str:
     return f", busy {max(tried.busy):.0%}" if tried.busy else ""
 
 
-def machine() -> str:
+def describe_machine() -> str:
     """Describe the machine."""
     return f"{platform.machine()}, {psutil.cpu_count()} cores, {psutil.virtual_memory().total / 2**30:.0f} GiB"
 
@@ -181,6 +184,7 @@ def rate(search: Search) -> Rating:
         raise CheckFailed(
             f"No L was sustained with headroom; the last try, L = {last.expressways}: {last.outcome}.{so_far}",
             hint=f"The trials are in {search.out}. Let nothing else run; with a smaller --distinct, L may be smaller.",
+            code="check-failed",
         )
     best, cores = confirmed[-1], psutil.cpu_count() or 1
     return Rating(
@@ -196,7 +200,7 @@ def rate(search: Search) -> Rating:
         output=str(search.folder(best.expressways, search.window)),
         tries=tries,
         statement=describe(search, best),
-        machine=machine(),
+        machine=describe_machine(),
         versions=versions(),
     )
 

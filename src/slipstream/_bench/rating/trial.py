@@ -123,12 +123,12 @@ def summarise_answers(answers: Iterable[Sequence[int]]) -> dict[str, ResponseSum
     return found
 
 
-def journal_responses(out: Path) -> dict[str, ResponseSummary]:
+def read_journal_responses(out: Path) -> dict[str, ResponseSummary]:
     """Summarise the response times in the journal of a toll job: commit minus arrival."""
     return summarise_answers(row for batch in read_journal(out) for row in batch.answers)
 
 
-def text_responses(output: Path) -> dict[str, ResponseSummary]:
+def read_text_responses(output: Path) -> dict[str, ResponseSummary]:
     """Summarise the response times in an output in the paper's format."""
     return summarise_answers(
         (int(kind), int(asked), 1, round(1000 * (emit - int(asked)))) for kind, asked, emit in _times(output)
@@ -143,18 +143,18 @@ def _times(output: Path) -> Iterable[tuple[str, str, float]]:
             yield kind, time, float(emit)
 
 
-def busy_shares(out: Path, begin: float, end: float, parts: int = PARTS) -> tuple[float, ...]:
+def measure_busy_shares(out: Path, begin: float, end: float, parts: int = PARTS) -> tuple[float, ...]:
     """Return the share of each part of a time (seconds since 1970) in which a job worked on a batch."""
     spans = [(batch.start, batch.start + batch.commit_ms / 1000) for batch in metrics.read(out)]
-    return overlap_shares(spans, begin, end, parts)
+    return compute_overlap_shares(spans, begin, end, parts)
 
 
-def overlap_shares(
+def compute_overlap_shares(
     spans: Sequence[tuple[float, float]], begin: float, end: float, parts: int = PARTS
 ) -> tuple[float, ...]:
     """Return the share of each part of a time that spans cover; empty without spans in it.
 
-    >>> overlap_shares([(0, 1), (2, 4)], 0, 6)
+    >>> compute_overlap_shares([(0, 1), (2, 4)], 0, 6)
     (0.5, 1.0, 0.0)
     """
     if end <= begin or not any(last > begin and first < end for first, last in spans):

@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 from slipstream._cli.common.checks import check_folder, check_there
-from slipstream._cli.common.options import Conf, Json, Master, seconds_of, show, spark_session
-from slipstream._cli.common.tables import plural, print_table
+from slipstream._cli.common.options import Conf, Json, Master, parse_seconds, show, start_spark
+from slipstream._cli.common.tables import count_nouns, print_table
 from slipstream._errors import MALFORMED, BadArgument, BadInput, CheckFailed
 from slipstream._spark import session
 from slipstream._tools.progress import say
@@ -139,19 +139,19 @@ def rate(
     """
     check_there(run, option="--run", what="run", hint="`slipstream simulate --out RUN` makes one.")
     check_folder(out)
-    asked, probed = seconds_of("--window", window), seconds_of("--probe", probe)
+    asked, probed = parse_seconds("--window", window), parse_seconds("--probe", probe)
     _check(replay=replay, door=door, engine=engine, engine_command=engine_command, full=full, at=at, only=only)
     rating = _known_rating(out) if full and at is None else 0
-    from slipstream._bench.rating.engines import Postgres, Replay, engine_options
+    from slipstream._bench.rating.engines import Postgres, Replay, make_engine_options
     from slipstream._bench.rating.outside import FromOutside
     from slipstream._bench.rating.programs import Command, Toll
 
     presented = _open(run, out, seed, distinct, master, conf)
-    options = engine_options(master, conf or [], parallel)
+    options = make_engine_options(master, conf or [], parallel)
     with ExitStack() as stack:
         rated: RatedEngine
         if engine == Rated.POSTGRES:
-            rated = Postgres(lambda: spark_session("rate", master, conf))
+            rated = Postgres(lambda: start_spark("rate", master, conf))
         elif replay:
             rated = Replay(options)
         else:
@@ -162,9 +162,9 @@ def rate(
             written = format_ or (Encoded.TEXT if engine_command else Encoded.TRAIN)
             rated = FromOutside(program, opened, written.value)
             if full:
-                from slipstream._bench.rating.full import at_share, drive_full
+                from slipstream._bench.rating.full import drive_full, take_share
 
-                expressways = at or at_share(rating, presented.stored)
+                expressways = at or take_share(rating, presented.stored)
                 _show_full(drive_full(rated, presented, expressways, out), out, as_json=as_json)
                 return
         _find(rated, presented, asked, probed, out, (least, most), run, as_json=as_json)
@@ -184,12 +184,16 @@ def _check(
     inside = "--replay" if replay else "--engine postgres" if engine == Rated.POSTGRES else ""
     if inside and (door or full or engine_command):
         raise BadArgument(
-            f"{inside}: has no door.", hint="Leave out --door, --full and --engine-command, or rate from outside."
+            f"{inside}: has no door.",
+            hint="Leave out --door, --full and --engine-command, or rate from outside.",
+            code="conflicting-options",
         )
     if at is not None and not full:
-        raise BadArgument("--at is for --full.", hint="--min and --max limit the search.")
+        raise BadArgument("--at is for --full.", hint="--min and --max limit the search.", code="conflicting-options")
     if not re.fullmatch("[0-4](,[0-4])*", only):
-        raise BadArgument(f"--only {only}: not a list of kinds.", hint="Write, for example, --only 0,1,2.")
+        raise BadArgument(
+            f"--only {only}: not a list of kinds.", hint="Write, for example, --only 0,1,2.", code="malformed-value"
+        )
 
 
 def _known_rating(out: Path) -> int:
@@ -198,10 +202,12 @@ def _known_rating(out: Path) -> int:
         return int(json.loads((out / "rating.json").read_text(encoding="utf-8"))["expressways"])
     except FileNotFoundError as error:
         raise BadArgument(
-            f"--full: {out} has no rating yet.", hint="Rate the machine first, or give --at L."
+            f"--full: {out} has no rating yet.", hint="Rate the machine first, or give --at L.", code="missing-value"
         ) from error
     except MALFORMED as error:
-        raise BadInput(f"{out / 'rating.json'}: damaged ({error}).", hint="Give --at L.") from error
+        raise BadInput(
+            f"{out / 'rating.json'}: damaged ({error}).", hint="Give --at L.", code="damaged-file"
+        ) from error
 
 
 def _find(
@@ -241,7 +247,7 @@ def _tell_progress(search: Search, run: Path | None) -> None:
     """Print what an interrupted search has found, and how to continue from there."""
     tries = list(search.made.values())
     if tries:
-        print_table(_table(search.engine.name, tries), console=Console(stderr=True))
+        print_table(_make_table(search.engine.name, tries), console=Console(stderr=True))
     held = max((tried.expressways for tried in tries if tried.in_time), default=0)
     if not held:
         say("Interrupted before any L held. Nothing is rated.")
@@ -265,19 +271,19 @@ def _open(run: Path | None, out: Path, seed: int, distinct: int, master: str, co
     if folder.exists():
         return Run.open(folder)
     say(f"Making the standard run in {folder} (about half a minute per expressway) ...")
-    spark = spark_session("rate", master, conf)
+    spark = start_spark("rate", master, conf)
     made = simulate(spark, Traffic(expressways=distinct, minutes=HOURS_3), seed, folder)
     make_history(made, spark)
     session.close()
     return made
 
 
-def _table(engine: str, tries: Iterable[Trial]) -> Table:
-    from slipstream._bench.rating.report import TRIAL_HEADS, trial_row
+def _make_table(engine: str, tries: Iterable[Trial]) -> Table:
+    from slipstream._bench.rating.report import TRIAL_HEADS, make_trial_row
 
     table = Table(*TRIAL_HEADS, title=f"Tries of {engine}")
     for tried in tries:
-        table.add_row(*trial_row(tried))
+        table.add_row(*make_trial_row(tried))
     return table
 
 
@@ -291,9 +297,11 @@ def _show_responses(responses: dict[str, ResponseSummary]) -> None:
 
 def _show(rating: Rating) -> None:
     console = Console()
-    print_table(_table(rating.engine, rating.tries))
+    print_table(_make_table(rating.engine, rating.tries))
     _show_responses(rating.confirmed.responses)
-    console.print(f"[bold]L = {rating.expressways}[/] on {plural(rating.cores, 'core')}: {rating.per_core} per core.")
+    console.print(
+        f"[bold]L = {rating.expressways}[/] on {count_nouns(rating.cores, 'core')}: {rating.per_core} per core."
+    )
     console.print(f"All answers were in time up to L = {rating.highest}, in trials without headroom.", highlight=False)
     console.print(f"{rating.statement} {rating.machine}.", highlight=False)
 
@@ -304,11 +312,15 @@ def _show_full(full: FullRun, out: Path, *, as_json: bool) -> None:
     if as_json:
         show(full.to_dict(), as_json=True)
     else:
-        print_table(_table(full.engine, [trial]))
+        print_table(_make_table(full.engine, [trial]))
         _show_responses(trial.responses)
         Console().print("; ".join(full.resumed) or "Not interrupted.", highlight=False)
     if not trial.validated or trial.void or (not trial.in_time and not full.resumed):
-        raise CheckFailed(f"L = {trial.expressways} was not sustained: {trial.outcome}.", hint=f"See {full.output}.")
+        raise CheckFailed(
+            f"L = {trial.expressways} was not sustained: {trial.outcome}.",
+            hint=f"See {full.output}.",
+            code="check-failed",
+        )
 
 
 def add_to(app: typer.Typer) -> None:
