@@ -92,10 +92,7 @@ class _Watch:
 
 @dataclass
 class Attendance:
-    """One trial: starts engine and driver, watches them, and collects what they leave in ``folder``.
-
-    With ``resumes``, an engine and a driver that were interrupted continue.
-    """
+    """One trial: starts engine and driver, and watches them; both continue what an earlier start left in ``folder``."""
 
     program: Program
     feed: Feed
