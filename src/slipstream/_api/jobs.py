@@ -146,17 +146,24 @@ class Job:
     def _check_name(self, name: str) -> None:
         if not name.isidentifier():
             raise BadArgument(
-                f"write: {name!r} cannot be the name of an output.", hint="Use letters, digits and _.", code="bad-name"
+                f"write: {name!r} cannot be the name of an output.",
+                hint="Use letters, digits and _.",
+                code="bad-name",
+                found=name,
             )
         if name == REJECTS:
             raise BadArgument(
                 f"write: {name!r} is the output of lines that are not tuples.",
                 hint="Choose another name.",
                 code="bad-name",
+                found=name,
             )
         if name in self._outputs:
             raise BadArgument(
-                f"write: the job has an output {name!r} already.", hint="Choose another name.", code="duplicate-name"
+                f"write: the job has an output {name!r} already.",
+                hint="Choose another name.",
+                code="duplicate-name",
+                found=name,
             )
 
     def archive(

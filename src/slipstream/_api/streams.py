@@ -456,6 +456,7 @@ class Stream:
                 f"lateness {lateness!r}: tolling works on whole seconds.",
                 hint="Give whole seconds.",
                 code="out-of-range",
+                found=lateness,
             )
         past = str(Path(history).absolute()) if history else ""
         reports = self._with(Map(toll_columns(self._types)))
@@ -739,7 +740,10 @@ def _name_places(places: list[Place]) -> dict[int, str]:
         name = place.name or (kind if is_data else f"{kind}_1")
         if isinstance(what, Stored) and name in taken:
             raise BadArgument(
-                f"the name {name!r} is used twice.", hint="Give the table another name=.", code="duplicate-name"
+                f"the name {name!r} is used twice.",
+                hint="Give the table another name=.",
+                code="duplicate-name",
+                found=name,
             )
         number = 1
         while name in taken:
@@ -813,7 +817,10 @@ def _rules(rules: str | Rules | TollFunction) -> str | Rules:
         rules = own if own and own.toll is rules else Rules(getattr(rules, "__name__", "own"), rules)
     if rules.name in RULES and rules != RULES[rules.name]:
         raise BadArgument(
-            f"rules {rules.name!r}: that name is taken.", hint="Give your rules another name.", code="duplicate-name"
+            f"rules {rules.name!r}: that name is taken.",
+            hint="Give your rules another name.",
+            code="duplicate-name",
+            found=rules.name,
         )
     ship(rules.toll)
     return rules

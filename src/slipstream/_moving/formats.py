@@ -94,6 +94,7 @@ def _syntax_error(text: str) -> BadInput:
         f"{text[:60]!r}: not a temporal point.",
         hint="Write {[POINT(x y)@2007-05-28 08:00:00+00, ...], ...}.",
         code="malformed-value",
+        found=text[:60],
     )
 
 

@@ -146,7 +146,10 @@ def register(function: Any) -> Any:
         )
     if not re.fullmatch(r"[a-z_][a-z0-9_]*", name):
         raise BadArgument(
-            f"function {function.name!r}: not a name.", hint="Use letters, digits and underscores.", code="bad-name"
+            f"function {function.name!r}: not a name.",
+            hint="Use letters, digits and underscores.",
+            code="bad-name",
+            found=function.name,
         )
     if isinstance(function, ScalarFunction):
         _scalars[name] = function

@@ -143,6 +143,7 @@ def parse_conf(pairs: Iterable[str]) -> dict[str, str]:
                 f"--conf {pair}: not a Spark setting.",
                 hint="Write --conf spark.some.key=value, once per setting.",
                 code="malformed-value",
+                found=pair,
             )
         conf[key] = value
     return conf

@@ -258,7 +258,10 @@ class Keep(Operator):
             require(tuples, name, *NUMBERS)
         if REASON in tuples:
             raise BadInput(
-                f"the column {REASON!r} is reserved for rejects.", hint="Rename it with a map box.", code="bad-name"
+                f"the column {REASON!r} is reserved for rejects.",
+                hint="Rename it with a map box.",
+                code="bad-name",
+                found=REASON,
             )
         return {"kept": tuples, "rejects": {**tuples, REASON: "text"}}
 
@@ -421,7 +424,10 @@ class CuboidLookup(_Asking):
         for name in self.columns:
             if name in tuples:
                 raise BadInput(
-                    f"column {name!r} already exists in the tuple.", hint="Rename the result.", code="duplicate-name"
+                    f"column {name!r} already exists in the tuple.",
+                    hint="Rename the result.",
+                    code="duplicate-name",
+                    found=name,
                 )
         found = _find_types(self._query(_is_keep(keep)))
         for name, type_ in found.items():
@@ -469,7 +475,9 @@ def collect_cuboids(boxes: Iterable[Any]) -> Catalogue | None:
     for box in boxes:
         for name, schema in box.published().items() if isinstance(box, Operator) else ():
             if name in found:
-                raise BadInput(f"two boxes keep the cuboid {name!r}.", hint="Rename one.", code="duplicate-name")
+                raise BadInput(
+                    f"two boxes keep the cuboid {name!r}.", hint="Rename one.", code="duplicate-name", found=name
+                )
             found[name] = schema
         patterns |= box.patterns if isinstance(box, Keep) else {}
     return Catalogue(found, patterns, journal=f"../{JOURNAL}") if found else None
