@@ -100,4 +100,4 @@ def make_empty_rows(query: Query) -> pa.Table:
     keys = empty.number(pa.array([""])) if query.schema.text_key else np.zeros(1, np.int64)
     empty.append(keys, blank, show=True)
     assert empty.arrivals is not None
-    return as_table(query.rows(empty.arrivals)).slice(0, 0)
+    return as_table(query.compute(empty.arrivals)).slice(0, 0)

@@ -377,7 +377,7 @@ class CuboidQuery(_Asking):
         if arrivals is None:
             return {}
         query = _parse_query(keep, self.select)
-        rows, found = query.selected(arrivals)
+        rows, found = query.select(arrivals)
         return {"out": kept.take(rows).with_columns(_convert_result(found, _find_types(query)))}
 
 
@@ -443,7 +443,7 @@ class CuboidLookup(_Asking):
         """Look up rows as of each tuple's arrival."""
         known, rows = state["cuboid"].as_of(tuples[self.by], tuples.order[:, 0].copy(), kept.order[:, 0].copy())
         query = self._query(keep)
-        found = _convert_result(query.rows(rows), _find_types(query))
+        found = _convert_result(query.compute(rows), _find_types(query))
         if not self.outer:
             return {"out": tuples.take(known).plus(**found)}
         return {"out": tuples.plus(**{name: _scatter(column, known) for name, column in found.items()})}
