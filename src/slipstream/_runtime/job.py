@@ -21,7 +21,7 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -211,8 +211,11 @@ def run(folder: Path, life: Life, start: Callable[[], StreamingQuery], *, compac
         try:
             with record_metrics(query, folder), compact_in_background(folder, compact_every):
                 _follow(query, life, status, folder)
-        finally:
-            query.stop()
+        except BaseException:
+            with suppress(Exception):  # the JVM may be gone, too; what ended the job matters
+                query.stop()
+            raise
+        query.stop()
         query.awaitTermination()
 
 
