@@ -18,13 +18,12 @@ from oracles.streams import busy_stream
 from slipstream._cuboid.snapshots.snapshot import Snapshot
 from slipstream._errors import BadArgument
 from slipstream._feeds.parse import parse_text
-from slipstream._io.outputs import JOURNAL
+from slipstream._io.outputs.journal import Batch, append
 from slipstream._linear_road.job.layout import ANSWERS, Layout
 from slipstream._linear_road.tasks import publishing
 from slipstream._linear_road.tasks.publishing import PublishingAccountStage, PublishingTollStage, prepare
 from slipstream._linear_road.tasks.stages import MATCHES, Hop, by_fragment, decode_matches
 from slipstream._runtime.store import MemoryStore
-from slipstream._tools.logs import encode_line
 
 LAYOUT = Layout("test", "test", "2004", 0, ANSWERS, "", -1, (0, 1), (0, 1), 2)
 QUERIES = (
@@ -78,8 +77,7 @@ class Engine:
             hops = [hop for key in (0, 1) for hop in self._stage(place, key, [hop for hop in hops if hop.key == key])]
         if commit:
             self.found += [row for hop in hops if hop.what == MATCHES for row in decode_matches(hop)[1].to_pylist()]
-            with (self.out / JOURNAL).open("ab") as journal:
-                journal.write(encode_line({"batch": self.batch}))
+            append(self.out, Batch(self.batch, 0))
         else:
             self.batch -= 1
 

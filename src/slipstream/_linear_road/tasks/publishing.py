@@ -21,7 +21,6 @@ from slipstream._cuboid.snapshots import publish
 from slipstream._cuboid.snapshots.files import FILE, FOLDER, Catalogue
 from slipstream._errors import BadArgument
 from slipstream._io import outputs
-from slipstream._io.outputs import JOURNAL
 from slipstream._linear_road import tables
 from slipstream._linear_road.job.query import AccountStage, TollStage
 from slipstream._linear_road.state.accounts import Accounts
@@ -77,7 +76,7 @@ def prepare(out: Path, *, snapshot: bool, script: str = "") -> Publication | Non
     if not wanted:
         return None
     queries = parse_queries(script)
-    Catalogue(CUBOIDS, declare.parse(script).patterns, journal=f"../{JOURNAL}").write(out / FOLDER)
+    Catalogue(CUBOIDS, declare.parse(script).patterns).write(out / FOLDER)
     return Publication(str((out / FOLDER).absolute()), queries)
 
 

@@ -30,7 +30,6 @@ from slipstream._cuboid.schema import AST, KEY, Schema
 from slipstream._cuboid.snapshots.files import Catalogue
 from slipstream._errors import BadInput
 from slipstream._feeds.names import are_valid
-from slipstream._io.outputs import JOURNAL
 from slipstream._network.boxes import operators
 from slipstream._network.boxes.operators import Operator, require
 from slipstream._network.boxes.window_functions import NULL_INTEGER, nulls
@@ -450,4 +449,4 @@ def cuboids_of(boxes: Iterable[Any]) -> Catalogue | None:
                 raise BadInput(f"two boxes keep the cuboid {name!r}.", hint="Rename one.")
             found[name] = schema
         patterns |= box.patterns if isinstance(box, Keep) else {}
-    return Catalogue(found, patterns, journal=f"../{JOURNAL}") if found else None
+    return Catalogue(found, patterns) if found else None
