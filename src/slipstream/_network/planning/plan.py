@@ -321,14 +321,17 @@ class _Planner:
 
     def _resample(self, node: Node, box: Resample, origin: Layout) -> Runner:
         bound, arguments = _bound(box.functions)
-        groups = box.right.group_by if box.lag is None else ()
-        left = replace(self._side(node, 0, _ordered(box.left), ()), everywhere=bool(groups))
-        sides = (left, self._side(node, 1, _ordered(box.right) | arguments, groups))
+        is_grouped = bool(box.right.group_by)
+        left = replace(self._side(node, 0, _ordered(box.left), ()), everywhere=is_grouped)
+        sides = [left, self._side(node, 1, _ordered(box.right) | arguments, box.right.group_by)]
+        if is_grouped and box.lag is not None:
+            # how far the right side is retires left tuples for all groups, wherever they are
+            pace = self._side(node, 1, {ON: _ordered(box.right)[ON]}, ())
+            sides.append(replace(pace, everywhere=True))
         types = (_types(sides[0]), _types(sides[1]))
         slack = (box.left.slack, box.right.slack)
         kernel = ResampleKernel(types, slack, _groups(box.right), box.size, box.lag, bound, "start")
-        assert kernel.may_spread == bool(groups)
-        return Runner(node, kernel, sides, origin, (*_groups(box.right), "start", *(f.name for f in bound)))
+        return Runner(node, kernel, tuple(sides), origin, (*_groups(box.right), "start", *(f.name for f in bound)))
 
     def _operator(self, node: Node, origin: Layout) -> Runner:
         key, asking = self._keys(node)
