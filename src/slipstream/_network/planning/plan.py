@@ -127,6 +127,11 @@ class Plan:
                 name = column
         return name
 
+    def is_behind(self, name: str, other: str) -> bool:
+        """Whether what leaves a source or box depends on what leaves another box."""
+        inputs = {node.name: node.inputs for node in self.checked.nodes}
+        return any(arc.origin == other or self.is_behind(arc.origin, other) for arc in inputs.get(name, ()))
+
     @property
     def depth(self) -> int:
         """The highest level."""
@@ -356,21 +361,21 @@ class _Planner:
         return lender.box.key, node.box.key
 
     def _asks_by_key(self, node: Node, lender: Node) -> bool:
-        """Whether the questions of a box come from sources, or are tuples of the box it asks, which are with their key.
+        """Whether the questions of a box can be in the partition of the row that they ask for.
 
-        Those of other boxes with state are in partitions by other keys, and would come a stage too late.
+        They are tuples of the box it asks, which are with their key, or come from anywhere but behind that box: those
+        of a box with state there would come a stage too late.
         """
         assert isinstance(node.box, Operator)
         assert isinstance(lender.box, Operator)
         if not node.box.key or len(node.box.key) != len(lender.box.key):
             return False
-        sources = {source.name for source in self._checked.network.sources}
         for way in (way for arc in node.inputs[1:] for way in self._paths(arc)):
             if way.origin.origin == lender.name:
                 asked = tuple(self._plan.at_origin(name, way) for name in node.box.key)
                 if not lender.box.passes_key or asked != lender.box.key:
                     return False
-            elif way.origin.origin not in sources:
+            elif self._plan.is_behind(way.origin.origin, lender.name):
                 return False
         return True
 
