@@ -108,7 +108,7 @@ def check(network: Network, spark: SparkSession | None) -> Checked:
     checker = _Checker(checked, spark)
     for node in checked.nodes:
         checker.check(node)
-    cuboids_of(node.box for node in network.nodes)
+    cuboids_of((node.box, checked.inputs(node)) for node in checked.nodes)
     _check_ends(checked)
     return checked
 

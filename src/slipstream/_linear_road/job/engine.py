@@ -178,7 +178,7 @@ def _check(out: Path, settings: Settings, fixed: dict[str, Any]) -> None:
         second_of(settings.start)
     for topic in settings.topics:
         topic.check_broker()
-    parse_queries(settings.queries)
+    parse_queries(settings.queries, named=fixed["ids"] == TEXTS)
     check_job(out, fixed)
     last = last_batch(out)
     check_texts(out, last.detail if last else Detail())
@@ -307,7 +307,7 @@ class _Life(job.Life):
         (LIVE if live else Clock.start(FULL_SPEED)).write(self._clock)
         intake = IntakeStage(engine, layout, live=live, silence_ms=round(1000 * settings.silence))
         history = str(settings.history.absolute()) if settings.history else None
-        stages = stages_of(engine, layout, history, _publication(self.out, settings), intake)
+        stages = stages_of(engine, layout, history, _publication(self.out, settings, layout), intake)
         return assemble(parcels, engine, layout, stages, self.write(engine, layout))
 
     def write(self, engine: str, layout: Layout) -> WriteStage:
@@ -326,7 +326,7 @@ class _Life(job.Life):
 
     def _delivery(self, layout: Layout) -> Delivery:
         made = tables.schemas(answers=layout.makes_answers, trips=layout.makes_trips, named=layout.named)
-        made |= schemas_of(parse_queries(self.settings.queries))
+        made |= schemas_of(parse_queries(self.settings.queries, named=layout.named))
         committed = Outputs(self.out, layout.id, made)
         return Delivery(
             self.out,
@@ -376,7 +376,7 @@ class _RunLife(_Life):
         _warm_up(self.spark, layout, self.settings)
         self._stop_other_clock()
         path = str(self._run.path.absolute())
-        stages = stages_of(engine, layout, path, _publication(self.out, self.settings))
+        stages = stages_of(engine, layout, path, _publication(self.out, self.settings, layout))
         hops = replay.read_replay(self.spark, self._replay(path, layout, forward))
         return layout, assemble(hops, engine, layout, stages, self.write(engine, layout))
 
@@ -482,8 +482,8 @@ class _FrameLife(_Life):
         return layout, self.through_intake(engine, layout, parcels, live=True)
 
 
-def _publication(out: Path, settings: Settings) -> Publication | None:
-    return prepare(out, snapshot=settings.snapshot, script=settings.queries)
+def _publication(out: Path, settings: Settings, layout: Layout) -> Publication | None:
+    return prepare(out, snapshot=settings.snapshot, script=settings.queries, named=layout.named)
 
 
 def _rehearsal(

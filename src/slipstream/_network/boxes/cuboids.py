@@ -238,7 +238,7 @@ class Keep(Operator):
         kept: KeptCuboid = state["cuboid"]
         return kept.fragment_state
 
-    def published(self) -> dict[str, Schema]:
+    def published(self, *inputs: operators.Schema) -> dict[str, Schema]:  # noqa: ARG002
         """The cuboid."""
         return {self.cuboid_name: self.schema}
 
@@ -439,12 +439,12 @@ def _is_keep(box: Any) -> Keep:
 # --- what a network publishes
 
 
-def cuboids_of(boxes: Iterable[Any]) -> Catalogue | None:
-    """The cuboids that a network's boxes publish; None if there are none."""
+def cuboids_of(boxes: Iterable[tuple[Any, Sequence[operators.Schema]]]) -> Catalogue | None:
+    """The cuboids that a network's boxes publish, given each with the schemas of its inputs; None without any."""
     found: dict[str, Schema] = {}
     patterns: dict[str, Pattern] = {}
-    for box in boxes:
-        for name, schema in box.published().items() if isinstance(box, Operator) else ():
+    for box, inputs in boxes:
+        for name, schema in box.published(*inputs).items() if isinstance(box, Operator) else ():
             if name in found:
                 raise BadInput(f"two boxes keep the cuboid {name!r}.", hint="Rename one.")
             found[name] = schema

@@ -465,7 +465,8 @@ class Execution:
             own=self.own,
             keys=made.keys,
         )
-        if cuboids := cuboids_of(node.box for node in self.network.nodes):
+        checked = self.checked(spark)
+        if cuboids := cuboids_of((node.box, checked.inputs(node)) for node in checked.nodes):
             cuboids.write(self.folder / FOLDER)
         return made.start(partial(self._deliver, committed, sending), self.folder / CHECKPOINT)
 
