@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from commands import Slipstream
 from slipstream._cli.network.options import parse_rates, rates_of
@@ -189,6 +190,12 @@ def test_a_network_is_optimised_by_what_a_feed_has_at_the_start(
     assert (done.code, done.json) == (0, {"fast": len(expected)}), done.err
     assert files.load(tmp_path / "out" / "network.yaml") == chosen
     assert slipstream(*command, "--json").json == {"fast": len(expected)}
+    # a complete job does not call rows its own that somebody else has written
+    table = str(tmp_path / "out" / "outputs" / "fast")
+    write_deltalake(table, pa.table(DeltaTable(table).to_pyarrow_table()).slice(0, 1), mode="append")
+    refused = slipstream(*command, "--json")
+    assert refused.code == 3
+    assert "Something else has changed this table" in refused.err
 
 
 def test_a_feed_with_nothing_to_measure_by_runs_as_it_is_written(spark, slipstream: Slipstream, tmp_path: Path) -> None:

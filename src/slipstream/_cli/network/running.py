@@ -268,9 +268,7 @@ def _is_small(before: Execution | None, recorded: dict[str, pa.Table], *, live: 
 
 def _is_complete(before: Execution, as_json: bool) -> bool:
     """Whether all input of a folder has been processed; says so."""
-    from slipstream._runtime.status import has_finished
-
-    if not (before.feeds or before.recording) or not has_finished(before.folder, before.source) or before.waiting():
+    if not before.has_finished():
         return False
     say(f"{before.folder}: already complete, nothing to do.")
     _summary(before, as_json)

@@ -26,7 +26,7 @@ from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import FIELDS, REPORT_EVERY
 from slipstream._io import sources
 from slipstream._io.kafka import Topic
-from slipstream._io.outputs import CHECKPOINT, COMPACT_EVERY, Outputs
+from slipstream._io.outputs import CHECKPOINT, COMPACT_EVERY, Outputs, check_tables
 from slipstream._io.outputs.kafka import Publisher
 from slipstream._io.report_packing import ReportPacking, frame_has_text_ids, pack_frame
 from slipstream._io.reports import has_text_ids, report_feed
@@ -207,6 +207,7 @@ def finished_summary(out: Path, source: str, until: int | None = None) -> dict[s
     """Return the summary of a job that has already processed all of this input, or None."""
     if not has_finished(out, source, until):
         return None
+    check_tables(out, Layout.read(out).id)
     say(f"{out} is already complete; nothing to do.")
     summary: dict[str, Any] = json.loads((out / SUMMARY).read_text(encoding="utf-8"))
     _warn(summary)
