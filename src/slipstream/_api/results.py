@@ -68,7 +68,7 @@ class JobStatus:
         return html.status(None, self)
 
 
-def status_of(folder: Path) -> JobStatus:
+def read_status(folder: Path) -> JobStatus:
     """Return the status of the job in a folder."""
     try:
         body = parse_json((folder / status.FILE).read_bytes())
@@ -113,7 +113,13 @@ class Results:
 
     def __getitem__(self, output: str) -> Output:
         if output not in self.names:
-            raise BadArgument(f"{self.folder}: no output {output!r}.", hint=f"It has: {', '.join(self.names)}.")
+            raise BadArgument(
+                f"{self.folder}: no output {output!r}.",
+                hint=f"It has: {', '.join(self.names)}.",
+                code="unknown-name",
+                found=output,
+                expected=[*self.names],
+            )
         return Output(self.folder, output, self._until)
 
     def __contains__(self, output: object) -> bool:
@@ -127,7 +133,7 @@ class Results:
 
     def status(self) -> JobStatus:
         """What the job is doing and how much it has done."""
-        return status_of(self.folder)
+        return read_status(self.folder)
 
     def as_of(self, moment: int | datetime) -> Results:
         """Return the results as of a committed batch, or as of an instant (UTC, unless it names its zone)."""
@@ -136,7 +142,9 @@ class Results:
     def trips(self, name: str = TRIPS) -> Trips:
         """Return the trips that the job has archived."""
         if name not in self.names:
-            raise BadArgument(f"{self.folder}: archives no {name}.", hint="Job.archive(stream) archives trips.")
+            raise BadArgument(
+                f"{self.folder}: archives no {name}.", hint="Job.archive(stream) archives trips.", code="unknown-name"
+            )
         return Trips(self.folder, name, self._until)
 
     @property
@@ -161,7 +169,9 @@ class Results:
     def _snapshot(self) -> Snapshot:
         if not (self.folder / SNAPSHOT / CATALOGUE).exists():
             raise BadArgument(
-                f"{self.folder}: publishes no cuboids.", hint="Stream.keep and Stream.toll(publish=True) do."
+                f"{self.folder}: publishes no cuboids.",
+                hint="Stream.keep and Stream.toll(publish=True) do.",
+                code="unknown-name",
             )
         return Snapshot.open(self.folder, batch=self._until)
 
@@ -257,7 +267,9 @@ class Trips:
                 rows = rows.where(condition)
             except (AnalysisException, ParseException) as error:
                 raise BadArgument(
-                    f"where({condition!r}): {str(error).splitlines()[0]}", hint=f"Columns: {', '.join(rows.columns)}."
+                    f"where({condition!r}): {str(error).splitlines()[0]}",
+                    hint=f"Columns: {', '.join(rows.columns)}.",
+                    code="bad-expression",
                 ) from None
         return rows
 
@@ -286,7 +298,9 @@ def _batch_at(folder: Path, moment: int | datetime) -> int:
         aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         return sum(batch.committed_ms <= aware.timestamp() * 1000 for batch in batches) - 1
     if not -1 <= moment < len(batches):
-        raise BadArgument(f"{folder}: batch {moment} is not committed.", hint=f"Batches 0 to {len(batches) - 1} are.")
+        raise BadArgument(
+            f"{folder}: batch {moment} is not committed.", hint=f"Batches 0 to {len(batches) - 1} are.", code="not-kept"
+        )
     return moment
 
 

@@ -42,7 +42,9 @@ def from_wkt(text: str, *, units: str | None = None) -> MovingPoint:
     head, _, body = text.strip().rpartition(";")
     srid = head.upper().removeprefix("SRID=").strip()
     if srid in DEGREES:
-        raise BadInput(f"{text[:60]!r}: coordinates in degrees.", hint="Project them to metres first.")
+        raise BadInput(
+            f"{text[:60]!r}: coordinates in degrees.", hint="Project them to metres first.", code="bad-coordinates"
+        )
     made = MovingPoint.of(_sequences(body.strip(), text))
     if srid in ("", "0"):
         check_metres([made], repr(text[:60]), "its coordinates", f"{_PROJECT}; {METRES}.", units)
@@ -89,7 +91,9 @@ def _vertices(body: str, text: str) -> list[tuple[datetime, float, float]]:
 
 def _syntax_error(text: str) -> BadInput:
     return BadInput(
-        f"{text[:60]!r}: not a temporal point.", hint="Write {[POINT(x y)@2007-05-28 08:00:00+00, ...], ...}."
+        f"{text[:60]!r}: not a temporal point.",
+        hint="Write {[POINT(x y)@2007-05-28 08:00:00+00, ...], ...}.",
+        code="malformed-value",
     )
 
 
@@ -140,13 +144,17 @@ def from_mfjson(text: str, *, units: str | None = None) -> MovingPoint:
             if "datetimes" in part
         ]
     except MALFORMED as error:
-        raise BadInput(f"MF-JSON: {error}.", hint='Expected {"type": "MovingPoint", "sequences": [...]}.') from error
+        raise BadInput(
+            f"MF-JSON: {error}.", hint='Expected {"type": "MovingPoint", "sequences": [...]}.', code="malformed-value"
+        ) from error
     if body.get("interpolation", "Linear") not in ("Linear", ["Linear"]):
         raise BadInput(
-            f"MF-JSON: interpolation {body['interpolation']} is not supported.", hint="Use linear interpolation."
+            f"MF-JSON: interpolation {body['interpolation']} is not supported.",
+            hint="Use linear interpolation.",
+            code="malformed-value",
         )
     if (crs := body.get("crs")) and any(name in json.dumps(crs) for name in (*DEGREES, "CRS84")):
-        raise BadInput("MF-JSON: coordinates in degrees.", hint="Project them to metres first.")
+        raise BadInput("MF-JSON: coordinates in degrees.", hint="Project them to metres first.", code="bad-coordinates")
     made = MovingPoint.of(sequences)
     if not crs:
         check_metres([made], "MF-JSON", "its coordinates", f"{_PROJECT}; {METRES}.", units)

@@ -205,7 +205,9 @@ class _Planner:
             return (Way((arc,)),)
         found = tuple(Way((*path.arcs, arc)) for input_ in node.inputs for path in self._paths(input_))
         if len(found) > _MOST_WAYS:
-            raise BadInput(f"{arc}: more than {_MOST_WAYS:,} ways lead there.", hint="Unite fewer streams.")
+            raise BadInput(
+                f"{arc}: more than {_MOST_WAYS:,} ways lead there.", hint="Unite fewer streams.", code="too-large"
+            )
         return found
 
     def _delivery(
@@ -245,7 +247,7 @@ class _Planner:
 
     def _bsort(self, node: Node, box: BSort, origin: Layout) -> Runner:
         payload = {f"p_{name}": expressions.column(name) for name in origin.columns}
-        columns: dict[str, str | None] = {**_ordered(box.order), **payload}
+        columns: dict[str, str | None] = {**_list_order_columns(box.order), **payload}
         side = self._side(node, 0, columns, box.order.group_by)
         kernel = BSortKernel(_types(side), box.order.slack, _groups(box.order), tuple(payload))
         return Runner(node, kernel, (side,), origin, tuple(payload))
@@ -253,7 +255,7 @@ class _Planner:
     def _aggregate(self, node: Node, box: Aggregate, origin: Layout) -> Runner:
         bound, arguments = _bound(box.functions)
         by_tuple = box.order.on == TUP
-        side = self._side(node, 0, _ordered(box.order) | arguments, box.order.group_by)
+        side = self._side(node, 0, _list_order_columns(box.order) | arguments, box.order.group_by)
         kernel = AggregateKernel(
             _types(side),
             box.order.slack,
@@ -269,7 +271,7 @@ class _Planner:
 
     def _clocked(self, node: Node, box: Aggregate, origin: Layout) -> Runner:
         bound, arguments = _bound(box.functions)
-        side = self._side(node, 0, _ordered(box.order) | arguments, box.order.group_by)
+        side = self._side(node, 0, _list_order_columns(box.order) | arguments, box.order.group_by)
         # the clock closes windows of all groups, wherever they are
         clock = replace(
             self._side(node, 1, {ON: expressions.column(box.order.on)}, ()), everywhere=bool(box.order.group_by)
@@ -312,7 +314,7 @@ class _Planner:
             mine = {f"p{side}_{out}": expressions.column(own) for out, (where, own) in names.items() if where == side}
             payload[side].extend(mine)
             keys = {f"k{i}": expressions.column(pair[side]) for i, pair in enumerate(equal)}
-            columns: dict[str, str | None] = {**_ordered(order), **keys, **mine}
+            columns: dict[str, str | None] = {**_list_order_columns(order), **keys, **mine}
             sides.append(self._side(node, side, columns, order.group_by))
         kernel = JoinKernel(
             (_types(sides[0]), _types(sides[1])),
@@ -327,11 +329,11 @@ class _Planner:
     def _resample(self, node: Node, box: Resample, origin: Layout) -> Runner:
         bound, arguments = _bound(box.functions)
         is_grouped = bool(box.right.group_by)
-        left = replace(self._side(node, 0, _ordered(box.left), ()), everywhere=is_grouped)
-        sides = [left, self._side(node, 1, _ordered(box.right) | arguments, box.right.group_by)]
+        left = replace(self._side(node, 0, _list_order_columns(box.left), ()), everywhere=is_grouped)
+        sides = [left, self._side(node, 1, _list_order_columns(box.right) | arguments, box.right.group_by)]
         if is_grouped and box.lag is not None:
             # how far the right side is retires left tuples for all groups, wherever they are
-            pace = self._side(node, 1, {ON: _ordered(box.right)[ON]}, ())
+            pace = self._side(node, 1, {ON: _list_order_columns(box.right)[ON]}, ())
             sides.append(replace(pace, everywhere=True))
         types = (_types(sides[0]), _types(sides[1]))
         slack = (box.left.slack, box.right.slack)
@@ -347,10 +349,10 @@ class _Planner:
         return Runner(node, None, sides, origin, ())
 
     def _keys(self, node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The columns by which the input of an operator may be spread, and of one that asks another box, its questions.
+        """Return the columns by which the input of an operator, and its queries to another box, may be spread.
 
-        They are those of the box whose state it works on. If somebody asks that box from where questions cannot be sent
-        by their key, all of it is in one place.
+        They are those of the box whose state it works on. If another box queries it, and its queries cannot be sent
+        by their key, it runs in one partition.
         """
         lender = self._nodes[node.inputs[0].origin] if _borrows(node) else node
         takers = self._checked.network.consumers(lender.name)
@@ -398,7 +400,7 @@ def _groups(order: Order) -> tuple[str, ...]:
     return tuple(f"g{i}" for i in range(len(order.group_by)))
 
 
-def _ordered(order: Order) -> dict[str, str | None]:
+def _list_order_columns(order: Order) -> dict[str, str | None]:
     """The columns of every ordered input: the order attribute and its groups, by the kernels' names."""
     columns: dict[str, str | None] = {ON: "0L" if order.on == TUP else expressions.column(order.on)}
     return columns | dict(zip(_groups(order), map(expressions.column, order.group_by), strict=True))
@@ -411,5 +413,5 @@ def _bound(wanted: dict[str, str]) -> tuple[tuple[Function, ...], dict[str, str 
     for place, text in enumerate(wanted.values()):
         call = expressions.parse_call(text)
         mine = tuple(names.setdefault(argument, f"a{len(names)}") for argument in call.arguments)
-        bound.append(Function(f"f{place}", call.function, mine, functions.registered(call.function)))
+        bound.append(Function(f"f{place}", call.function, mine, functions.find_registered(call.function)))
     return tuple(bound), {name: argument for argument, name in names.items()}
