@@ -30,7 +30,6 @@ from slipstream._network.boxes.archive import Archive
 from slipstream._network.running.driving import drive
 from slipstream._network.running.run_folder import ALL, FILE, Execution
 from slipstream._network.schemas import check
-from slipstream._runtime.status import has_finished
 from slipstream._spark import session
 from slipstream._spark.shipping import ship
 from slipstream._tools.locations import local
@@ -208,7 +207,7 @@ class Job:
         """
         network, settings = self.network, dict(kafka or {})
         execution = self._find_resumed(network, settings)
-        if execution and has_finished(execution.folder, execution.source) and not execution.waiting():
+        if execution and execution.has_finished():
             return RunningJob(execution, None)
         with silent():
             mine = self._session(spark or session.build("slipstream"))

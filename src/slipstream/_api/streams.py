@@ -625,7 +625,8 @@ class Tolled:
         return self._make_published("accident")
 
     def _make_published(self, name: str) -> Published:
-        found = cast("Toll", self._place.what).published()
+        reports = cast("Stream", self._place.inputs[0])
+        found = cast("Toll", self._place.what).published(reports._types)
         if name not in found:
             raise BadArgument(
                 "toll: nothing is published.", hint="Leave out publish=False.", code="conflicting-options"
