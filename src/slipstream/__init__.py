@@ -13,12 +13,14 @@ Everything else is internal. Names are imported when they are first used, so tha
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+# Checkers of types take this name for true; importing `typing` for it would be most of the time that the import takes.
+TYPE_CHECKING = False
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from slipstream import functions, testing, udf
     from slipstream._api.jobs import Job, RunningJob
     from slipstream._api.reports import REPORT
@@ -114,6 +116,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
     if name in _MODULES:
         return import_module(f"slipstream.{name}")
     if name not in _PLACES:
