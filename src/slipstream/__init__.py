@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from slipstream import functions, testing, udf
     from slipstream._api.jobs import Job, RunningJob
     from slipstream._api.reports import REPORT
-    from slipstream._api.results import JobStatus, Output, Results, Trips, open
+    from slipstream._api.results import JobStatus, Output, Results, open
     from slipstream._api.sources import from_dataframe, read, table
     from slipstream._api.streams import Kept, Published, Stream, Table, Tolled, Window
+    from slipstream._api.trips import Trips
     from slipstream._cuboid.snapshots.snapshot import Cuboid
     from slipstream._errors import BadArgument, BadInput, CheckFailed, SlipstreamError, Unavailable
     from slipstream._io.outputs.destinations import Destination
@@ -67,7 +68,7 @@ _PLACES = {
     "Table": ("_api.streams", "Table"),
     "Tolled": ("_api.streams", "Tolled"),
     "Train": ("_network.flow", "Train"),
-    "Trips": ("_api.results", "Trips"),
+    "Trips": ("_api.trips", "Trips"),
     "Unavailable": ("_errors", "Unavailable"),
     "Window": ("_api.streams", "Window"),
     "from_dataframe": ("_api.sources", "from_dataframe"),

@@ -50,6 +50,7 @@ CODES = {
     "unavailable": "The machine lacks something: Java, memory, a server, a port.",
     "unknown-column": "A box, an output or a query names a column that does not exist.",
     "unknown-name": "A name of a box, a function, a source or a table that does not exist.",
+    "workers-differ": "The Python of Spark's workers cannot import Slipstream.",
 }
 
 #: how the line begins with which an error crosses from a Python worker of Spark to the driver

@@ -23,6 +23,7 @@ from numba.core.errors import NumbaError
 from slipstream._errors import BadArgument, BadInput
 from slipstream._moving import columns, motion, nearness, places, types
 from slipstream._moving.columns import IPoints, Lines, MBools, MPoints, MReals, Periods, Points
+from slipstream._spark import workers
 from slipstream._tools.numba_tools import Bools, Longs
 
 if TYPE_CHECKING:
@@ -404,5 +405,6 @@ def operator(name: str) -> Callable[..., Column]:
     else:
         function = next(function for function in FUNCTIONS if function.name == name)
         returns, call, arity = function.returns, function, function.arity
+    workers.use_this_python()
     made: Callable[..., Column] = _arrow_udf(call, arity, returns.sql)
     return made
