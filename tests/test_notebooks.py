@@ -17,7 +17,7 @@ FOUND = {
     "engine-builder": "not verdict['passed'] and ours['passed']",
     "streams": "alerts and found and all(row['pos'] >= 40 for row in found) and steps[-1]['alerts'] == []",
     "tolling": "verdict['passed'] and charged['2004']['tolls'][0] > 0 and len(notices) > 0",
-    "trajectories": "len(longest) == 10 and len(places) > 0 and len(passed) > 0",
+    "trajectories": "len(longest) == 10 and len(places) > 0 and len(passed) > 0 and len(rides) == 1",
 }
 #: what notebooks show: text that some output of theirs has, as HTML or plain
 SHOWN = {

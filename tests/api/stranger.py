@@ -104,6 +104,9 @@ def reading() -> None:
     print(len(cars), cars.newest(3))
     trips: ss.Trips = out.as_of(datetime(2026, 1, 1)).trips().where("travelled(Trip) > 1000")
     far = trips.to_spark().select("id", sf.travelled("Trip").alias("metres"), sf.val(sf.final("Trip")))
+    rides = ss.Trips.read("rides", plane=ss.Plane.utm_at(13.4, 52.5), format="gpx").where("travelled(Trip) > 10")
+    ride: ss.MovingPoint = rides.to_points()["monday"]
+    print(ride.to_wkt(), ss.MovingPoint.from_mfjson(ride.to_mfjson()).length, ride.starts.tolist())
     print(frame.count(), len(pandas), speed, far.count(), out.sql("SELECT count(*) FROM car"))
 
 
