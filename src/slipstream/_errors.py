@@ -168,28 +168,64 @@ class SlipstreamError(Exception):
 
 
 class BadArgument(SlipstreamError):
-    """An argument or option that cannot be used as given."""
+    """An argument or option that cannot be used as given.
+
+    >>> import slipstream as ss
+    >>> try:
+    ...     ss.read("nowhere.csv")
+    ... except ss.BadArgument as error:
+    ...     print(error.message)
+    nowhere.csv: no such file or folder.
+    """
 
     exit_code = 2
     usual_code = "bad-argument"
 
 
 class BadInput(SlipstreamError):
-    """A file or stream whose contents cannot be used."""
+    """A file or stream whose contents cannot be used, or an expression that does not fit them.
+
+    >>> import slipstream as ss
+    >>> try:
+    ...     ss.read("kafka://broker:9092/positions").filter("sped < 20")
+    ... except ss.BadInput as error:
+    ...     print(error.code, error.found)
+    unknown-column sped
+    """
 
     exit_code = 3
     usual_code = "bad-input"
 
 
 class Unavailable(SlipstreamError):
-    """Something the machine lacks: Java, disk space, a server, a port."""
+    """Something the machine lacks: Java, disk space, a server, a port.
+
+    >>> import slipstream as ss
+    >>> issubclass(ss.Unavailable, ss.SlipstreamError), ss.Unavailable.exit_code
+    (True, 4)
+    """
 
     exit_code = 4
     usual_code = "unavailable"
 
 
 class CheckFailed(SlipstreamError):
-    """The work was done and a check of its result said no."""
+    """The work was done and a check of its result said no.
+
+    >>> import slipstream as ss
+    >>> from slipstream import testing
+    >>> class Counter(ss.Source):
+    ...     schema = {"n": "bigint"}
+    ...     def latest(self, start):
+    ...         return start + 1
+    ...     def read(self, start, end):
+    ...         return {"n": [id(object())] if start else []}
+    >>> try:
+    ...     testing.check_source(Counter(), most_batches=1)
+    ... except ss.CheckFailed as error:
+    ...     print(error.code)
+    check-failed
+    """
 
     exit_code = 5
     usual_code = "check-failed"

@@ -286,6 +286,15 @@ class RunningJob:
     """A job that runs in the background, or has ended. ``Job.start`` returns it.
 
     It is also a context manager: the job is stopped when the block ends.
+
+    >>> import slipstream as ss
+    >>> cars = ss.read("positions.csv", follow=True)
+    >>> with ss.Job("live").write(cars.filter("speed < 20"), name="slow").start() as job:
+    ...     status = job.wait_for(lambda status: status.tuples == 5).status()
+    >>> status.outputs
+    {'slow': 2}
+    >>> job.status().why
+    'asked to stop'
     """
 
     def __init__(

@@ -99,7 +99,20 @@ def open(folder: str | Path) -> Results:
 
 @dataclass(frozen=True)
 class Results:
-    """The results of a job: outputs by name, cuboids, trips. ``slipstream.open`` returns them."""
+    """The results of a job: outputs by name, cuboids, trips. ``slipstream.open`` returns them.
+
+    >>> import slipstream as ss
+    >>> cars = ss.read("positions.csv")
+    >>> kept = cars.keep("CREATE CUBOID car (id BIGINT KEY, speed AST(6))")
+    >>> job = ss.Job("out").write(cars.filter("speed < 20"), name="slow").archive(cars)
+    >>> out = job.write(kept.query("SELECT id, max(speed) AS most FROM car"), name="most").run()
+    >>> out.status().has_finished, out.names
+    (True, ['most', 'slow', 'trips', 'trips_rejects'])
+    >>> len(out["slow"]), len(out.trips()), out.cuboid("car")[1].speed[0]
+    (2, 2, 50.0)
+    >>> ss.open("out") == out
+    True
+    """
 
     folder: Path
     _until: int | None = field(default=None, repr=False)
@@ -172,7 +185,17 @@ class Results:
 
 @dataclass(frozen=True)
 class Output:
-    """An output of a job: a table of all tuples that were committed, in their order."""
+    """An output of a job: a table of all tuples that were committed, in their order.
+
+    >>> import slipstream as ss
+    >>> slow = ss.open("out")["slow"]
+    >>> slow.columns
+    ['id', 'time', 'speed', 'x', 'y']
+    >>> slow.to_pandas()[["id", "speed"]]
+       id  speed
+    0   2   15.0
+    1   2   10.0
+    """
 
     folder: Path
     name: str

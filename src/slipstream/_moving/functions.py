@@ -386,7 +386,16 @@ def _arrow_udf(call: Callable[..., pa.Array], arity: int, returns: str) -> Any:
 
 
 def register(spark: SparkSession) -> None:
-    """Register every operator as a SQL function of the session; changes none of its settings."""
+    """Register every operator as a SQL function of the session; changes none of its settings.
+
+    >>> import slipstream.functions as sf
+    >>> sf.register(trips.sparkSession)
+    >>> trips.selectExpr("id", "travelled(Trip) AS metres").toPandas()
+          id  metres
+    0  van-1  1000.0
+    1  van-2  1000.0
+    2  van-3     0.0
+    """
     for name in (*(function.name for function in FUNCTIONS), *ON_ARROW):
         spark.udf.register(name, operator(name))
     for name, (arguments, returns, body) in IN_SQL.items():

@@ -88,6 +88,11 @@ class Cuboid:
 
     ``Results.cuboid`` returns one. ``cuboid[100].speed[0]`` is the latest speed of key 100, ``speed[-1]`` the one
     before it. A notebook shows the most recently updated keys.
+
+    >>> import slipstream as ss
+    >>> cars = ss.open("out").cuboid("car")
+    >>> len(cars), 1 in cars, cars[2].speed[0], cars[2].speed[-1]
+    (2, True, 10.0, 15.0)
     """
 
     def __init__(self, schema: Schema, lock: threading.RLock) -> None:
