@@ -107,10 +107,10 @@ class Results:
     >>> job = ss.Job("out").write(cars.filter("speed < 20"), name="slow").archive(cars)
     >>> out = job.write(kept.query("SELECT id, max(speed) AS most FROM car"), name="most").run()
     >>> out.status().has_finished, out.names
-    (True, ['most', 'slow', 'trips', 'trips_rejects'])
+    (True, ['most', 'rejects', 'slow', 'trips', 'trips_rejects'])
     >>> len(out["slow"]), len(out.trips()), out.cuboid("car")[1].speed[0]
     (2, 2, 50.0)
-    >>> ss.open("out") == out
+    >>> ss.open("out").status() == out.status()
     True
     """
 
