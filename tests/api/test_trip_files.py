@@ -57,6 +57,24 @@ def test_trips_that_overlap_are_not_one_moving_point(tmp_path: Path) -> None:
         ss.Trips.read(tmp_path / "a.csv", trip="trip").to_points()
 
 
+def test_trips_of_moving_points(trips: ss.Trips) -> None:
+    again = ss.Trips.from_points(trips.to_points())
+    assert again._repr_html_().count("<polyline") == 2
+    assert {name: point.length for name, point in again.to_points().items()} == {"vans-1": 600.0, "vans-2": 90.0}
+
+
+def test_geopandas_and_back(trips: ss.Trips) -> None:
+    pytest.importorskip("geopandas", reason="geopandas is an optional extra: pip install '.[frames]'")
+    again = ss.Trips.from_geopandas(trips.to_geopandas("EPSG:25833"))
+    assert [point.length for point in again.to_points().values()] == [600.0, 90.0]
+
+
+def test_movingpandas_and_back(trips: ss.Trips) -> None:
+    pytest.importorskip("movingpandas", reason="movingpandas is an optional extra: pip install '.[frames]'")
+    again = ss.Trips.from_movingpandas(trips.to_movingpandas("EPSG:25833"))
+    assert sorted(point.length for point in again.to_points().values()) == [90.0, 600.0]
+
+
 def test_files_have_no_past(trips: ss.Trips) -> None:
     with pytest.raises(ss.BadArgument, match="no past"):
         trips.as_of(3)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ from slipstream._api.committed import batch_at, own_columns, quoted
 from slipstream._errors import BadArgument
 from slipstream._io import outputs
 from slipstream._io.outputs import BATCH
-from slipstream._moving import MovingPoint, Plane, register
+from slipstream._moving import MovingPoint, Plane, register, tracks
 from slipstream._moving.files import Reading
 from slipstream._moving.value import to_arrow
 from slipstream._spark import session
@@ -143,9 +143,34 @@ class Trips:
         822
         """
         place = Path(local(where) if isinstance(where, str) else where)
-        found = Reading(format, plane, id, time, x, y, trip, units).read(place)
+        return cls._recorded(str(place), Reading(format, plane, id, time, x, y, trip, units).read(place))
+
+    @classmethod
+    def from_points(cls, points: Mapping[str, MovingPoint]) -> Trips:
+        """Return trips of moving points, by ``id``.
+
+        >>> import slipstream as ss
+        >>> van = ss.MovingPoint.from_wkt("[POINT(0 0)@2026-05-04 08:00:00, POINT(600 0)@2026-05-04 08:01:00]")
+        >>> ss.Trips.from_points({"van": van})
+        <Trips points: 1>
+        """
+        return cls._recorded("points", points.items())
+
+    @classmethod
+    def from_geopandas(cls, frame: Any, *, units: str | None = None) -> Trips:
+        """Convert a GeoDataFrame with a row per vertex: an ``id``, the time as index, points in metres."""
+        return cls.from_points(tracks.from_geopandas(frame, units=units))
+
+    @classmethod
+    def from_movingpandas(cls, collection: Any, *, units: str | None = None) -> Trips:
+        """Convert a TrajectoryCollection of MovingPandas in metres."""
+        return cls.from_points(tracks.from_movingpandas(collection, units=units))
+
+    @classmethod
+    def _recorded(cls, where: str, trips: Iterable[tuple[str, MovingPoint]]) -> Trips:
+        found = list(trips)
         rows = [pa.array([name for name, _ in found], pa.string()), to_arrow([point for _, point in found])]
-        return cls(Recorded(str(place), pa.table(rows, names=["id", TRIP])))
+        return cls(Recorded(where, pa.table(rows, names=["id", TRIP])))
 
     def where(self, condition: str) -> Trips:
         """Keep the trips for which a SQL condition holds, such as ``travelled(Trip) > 1000``."""
@@ -186,6 +211,14 @@ class Trips:
         for name, trip in self._rows(id):
             trips.setdefault(name, []).append(trip)
         return {name: _joined(found).checked(f"the trips of {name!r}") for name, found in trips.items()}
+
+    def to_geopandas(self, crs: str | None = None, id: str = "id") -> Any:
+        """Return a GeoDataFrame with a row per vertex; needs GeoPandas. ``Plane.crs`` is the name of a plane."""
+        return tracks.to_geopandas(self.to_points(id), crs)
+
+    def to_movingpandas(self, crs: str, id: str = "id") -> Any:
+        """Return a TrajectoryCollection; needs MovingPandas. ``Plane.crs`` is the name of a plane."""
+        return tracks.to_movingpandas(self.to_points(id), crs)
 
     def _rows(self, id: str) -> list[tuple[Any, Mapping[str, Any]]]:
         """Each trip with the value of a column."""
