@@ -127,7 +127,13 @@ def test_a_mark_without_a_reason_is_no_excuse(mark: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "block", ["sh run\nfalse\n", "python run\nassert False\n", "sh run\nslipstream describe none\n"]
+    "block",
+    [
+        "sh run\nfalse\n",
+        "sh run\nsleep 600 &\nfalse\n",
+        "python run\nassert False\n",
+        "sh run\nslipstream describe none\n",
+    ],
 )
 def test_a_block_that_fails_is_noticed(block: str, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
