@@ -42,6 +42,7 @@ def test_the_notebook_runs(notebook: Path, tmp_path: Path) -> None:
     shown = "".join(_texts(body))
     for text in SHOWN[notebook.stem]:
         assert text in shown, text
+    assert "\x1b[2K" not in shown, "a progress bar, line by line"
 
 
 def _texts(body: Any) -> Iterator[str]:
