@@ -15,7 +15,8 @@ NOTEBOOKS = sorted((Path(__file__).parents[1] / "examples" / "notebooks").glob("
 FOUND = {
     "cuboids": "out.status().has_finished and len(cars) > 0 and len(members) > 0",
     "engine-builder": "not verdict['passed'] and ours['passed']",
-    "streams": "alerts and found and all(row['pos'] >= 40 for row in found) and steps[-1]['alerts'] == []",
+    "streams": "[step['alerts'] for step in steps] == [[], alerts[:1], alerts[1:]] "
+    "and [a['n'] for a in alerts] == [4, 3] and found and all(row['pos'] >= 40 for row in found)",
     "tolling": "verdict['passed'] and charged['2004']['tolls'][0] > 0 and len(notices) > 0",
     "trajectories": "len(longest) == 10 and len(places) > 0 and len(passed) > 0 and len(rides) == 1",
 }
