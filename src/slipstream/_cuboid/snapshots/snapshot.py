@@ -91,8 +91,10 @@ class Cuboid:
 
     >>> import slipstream as ss
     >>> cars = ss.open("out").cuboid("car")
-    >>> len(cars), 1 in cars, cars[2].speed[0], cars[2].speed[-1]
-    (2, True, 10.0, 15.0)
+    >>> cars
+    <Cuboid car: 2 keys>
+    >>> 1 in cars, cars[2].speed[0], cars[2].speed[-1]
+    (True, 10.0, 15.0)
     """
 
     def __init__(self, schema: Schema, lock: threading.RLock) -> None:
@@ -107,6 +109,9 @@ class Cuboid:
 
     def __len__(self) -> int:
         return sum(map(len, self.fragments))
+
+    def __repr__(self) -> str:
+        return f"<Cuboid {self.schema.name}: {len(self):,} keys>"
 
     def __contains__(self, key: int | str) -> bool:
         return self._row(self._key(key)) is not None
