@@ -167,4 +167,6 @@ def test_the_reference_is_what_the_program_says(tmp_path: Path) -> None:
 def test_every_figure_has_a_meaning(tmp_path: Path) -> None:
     told = summary.summarise(tmp_path, began=0.0, clock=None, outputs=ANSWERS_AND_TRIPS)
     assert set(told) | {"rtc"} == set(summary.MEANING)
-    assert set(consistency.figures([consistency.Moment(0, 0.0, 1.0, tuples=1, period=1.0)])) == set(consistency.MEANING)
+    assert set(consistency.compute_figures([consistency.Moment(0, 0.0, 1.0, tuples=1, period=1.0)])) == set(
+        consistency.MEANING
+    )

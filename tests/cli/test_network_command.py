@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from commands import Slipstream
-from slipstream._cli.network.options import parse_rates, rates_of
+from slipstream._cli.network.options import assign_rates, parse_rates
 from slipstream._errors import BadArgument
 from slipstream._network import files
 from slipstream._network.running.run_folder import Execution
@@ -91,7 +91,7 @@ def test_arguments_are_checked_without_spark(slipstream: Slipstream, tmp_path: P
         (2, "Give --input soldiers=FILE.", ("check", BORDER, "--rate", "soldiers=3")),
         (2, "Give --input soldiers=FILE.", ("check", BORDER, "--rate", "3")),
         (2, "no such file", ("describe", BORDER, "--input", "soldiers=none.csv")),
-        (2, "its folder is not there", ("draw", BORDER, "--out", tmp_path / "no" / "border.svg")),
+        (2, "its folder does not exist", ("draw", BORDER, "--out", tmp_path / "no" / "border.svg")),
         (2, "not the folder of a network", ("attach", tmp_path / "there", "crossings", BORDER, *new)),
     ):
         refused = slipstream("network", *arguments)
@@ -187,7 +187,7 @@ def test_a_feed_with_nothing_to_measure_by_runs_as_it_is_written(spark, slipstre
     told = slipstream("network", "run", tmp_path / "net.yaml", "--out", tmp_path / "out", "--optimise", "--format",
                       "json", "--input", f"cars={tmp_path / 'in'}")  # fmt: skip
     assert told.code == 0, told.err
-    assert "nothing of cars is there to measure by; the network runs as it is written" in " ".join(told.err.split())
+    assert "cars has no tuples yet to measure; the network runs as it is written" in " ".join(told.err.split())
     assert files.load(tmp_path / "out" / "network.yaml") == files.load(tmp_path / "net.yaml")
 
 
@@ -219,8 +219,8 @@ def test_trains_and_rates_of_a_recording_may_differ_by_source(tmp_path: Path) ->
 
 def test_a_rate_is_of_every_source_or_of_one() -> None:
     network = files.loads(TWO)
-    assert rates_of(network, {}) == {}
-    assert rates_of(network, parse_rates(["10"])) == {"slow": 10.0, "fast": 10.0}
-    assert rates_of(network, parse_rates(["10", "fast=1000"])) == {"slow": 10.0, "fast": 1000.0}
+    assert assign_rates(network, {}) == {}
+    assert assign_rates(network, parse_rates(["10"])) == {"slow": 10.0, "fast": 10.0}
+    assert assign_rates(network, parse_rates(["10", "fast=1000"])) == {"slow": 10.0, "fast": 1000.0}
     with pytest.raises(BadArgument, match=r"no --rate for slow\."):
-        rates_of(network, parse_rates(["fast=1000"]))
+        assign_rates(network, parse_rates(["fast=1000"]))

@@ -22,7 +22,7 @@ from slipstream._cuboid.schema import Schema
 from slipstream._cuboid.snapshots import files, publish
 from slipstream._cuboid.snapshots.snapshot import Snapshot
 from slipstream._errors import BadArgument, BadInput
-from slipstream._feeds.names import parts_of
+from slipstream._feeds.names import assign_parts
 from slipstream._network.boxes.cuboids import KeptCuboid
 from slipstream._runtime.store import MemoryStore
 from slipstream._tools.logs import encode_line
@@ -61,7 +61,10 @@ class Job:
     def take(self, rows: list[tuple[str, int]]) -> list[tuple[Any, ...]]:
         """Take a batch in; returns what a continuous query finds, part by part."""
         names, found = np.array([name for name, _ in rows], object), []
-        speeds, parts = np.array([speed for _, speed in rows], np.int32), parts_of(pa.array(names, pa.string()), PARTS)
+        speeds, parts = (
+            np.array([speed for _, speed in rows], np.int32),
+            assign_parts(pa.array(names, pa.string()), PARTS),
+        )
         query = Query.parse("SELECT vin, speed[-1] FROM car WHERE vin <> 'b'", {"car": CAR})
         for number, (kept, stores) in enumerate(zip(self.kept, self.stores, strict=True)):
             mine = parts == number

@@ -182,7 +182,7 @@ class Engine:
             wholes = [value for name, value in said.items() if name not in ("detail", "answers", "irregular")]
             assert all(type(value) is int for value in (*wholes, *batch.detail.irregular))
             assert all(len(row) == 4 for row in batch.answers)
-        last = files.last_in_journal(self._out / JOURNAL)
+        last = files.read_last_batch(self._out / JOURNAL)
         assert last == (numbers[-1] if numbers else -1)
         return ACCEPTED
 

@@ -60,7 +60,7 @@ def network() -> Network:
 @pytest.fixture(scope="module")
 def superbox(spark: SparkSession) -> Superbox:
     checked = check(network(), spark)
-    return Superbox(plan(checked, rejects.unconnected(checked.network)))
+    return Superbox(plan(checked, rejects.find_unconnected(checked.network)))
 
 
 @given(rows)

@@ -144,7 +144,7 @@ def test_ids_that_cannot_be_read_back_are_rejected() -> None:
     assert [(row["vid"], row["reason"]) for row in got["rejects"]] == [
         ("", "text:vid"), ("a\nb", "text:vid"), (None, "range:vid")
     ]  # fmt: skip
-    with pytest.raises(BadInput, match="published by number"):
+    with pytest.raises(BadInput, match="publish requires integer vehicle ids"):
         check(tolled("text", publish=True), None)
 
 

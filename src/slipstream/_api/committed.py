@@ -19,7 +19,9 @@ def batch_at(folder: Path, moment: int | datetime) -> int:
         aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         return sum(batch.committed_ms <= aware.timestamp() * 1000 for batch in batches) - 1
     if not -1 <= moment < len(batches):
-        raise BadArgument(f"{folder}: batch {moment} is not committed.", hint=f"Batches 0 to {len(batches) - 1} are.")
+        raise BadArgument(
+            f"{folder}: batch {moment} is not committed.", hint=f"Batches 0 to {len(batches) - 1} are.", code="not-kept"
+        )
     return moment
 
 

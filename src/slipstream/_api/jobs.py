@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from slipstream._api import html, notebook, types
 from slipstream._api.reports import has_reports, place_columns
-from slipstream._api.results import JobStatus, Results, status_of
+from slipstream._api.results import JobStatus, Results, read_status
 from slipstream._api.streams import Duration, Stream, Tolled, assemble, origins, tables
 from slipstream._errors import BadArgument, BadInput, SlipstreamError
 from slipstream._feeds.tuples import POSITION, REPORT_EVERY
@@ -90,7 +90,9 @@ class Job:
         ['filter_1']
         """
         if not self._outputs:
-            raise BadArgument("the job writes nothing.", hint='Add a stream: .write(stream, name="slow").')
+            raise BadArgument(
+                "the job writes nothing.", hint='Add a stream: .write(stream, name="slow").', code="missing-value"
+            )
         name = "".join(c if c.isalnum() else "_" for c in Path(self.folder).name)
         network = assemble(name if name.isidentifier() else "job", self._outputs, self._to)[0]
         check(network, None)
@@ -118,13 +120,16 @@ class Job:
                 raise BadArgument(
                     "write: tolling has several outputs, which have names.",
                     hint='Write one of them: .write(tolled.alerts, name="alerts", to="console").',
+                    code="missing-value",
                 )
             job = self
             for output, one in stream.streams():
                 job = job.write(one, output)
             return job
         if not name:
-            raise BadArgument("write: the output has no name.", hint='Give one: .write(stream, name="slow").')
+            raise BadArgument(
+                "write: the output has no name.", hint='Give one: .write(stream, name="slow").', code="missing-value"
+            )
         self._check_name(name)
         wheres = [to] if isinstance(to, str | Destination) else list(to)
         for where in wheres:
@@ -141,13 +146,19 @@ class Job:
 
     def _check_name(self, name: str) -> None:
         if not name.isidentifier():
-            raise BadArgument(f"write: {name!r} cannot be the name of an output.", hint="Use letters, digits and _.")
+            raise BadArgument(
+                f"write: {name!r} cannot be the name of an output.", hint="Use letters, digits and _.", code="bad-name"
+            )
         if name == REJECTS:
             raise BadArgument(
-                f"write: {name!r} is the output of lines that are not tuples.", hint="Choose another name."
+                f"write: {name!r} is the output of lines that are not tuples.",
+                hint="Choose another name.",
+                code="bad-name",
             )
         if name in self._outputs:
-            raise BadArgument(f"write: the job has an output {name!r} already.", hint="Choose another name.")
+            raise BadArgument(
+                f"write: the job has an output {name!r} already.", hint="Choose another name.", code="duplicate-name"
+            )
 
     def archive(
         self,
@@ -190,7 +201,7 @@ class Job:
         ``parallel`` is the number of partitions, which stays the same when the job is resumed.
         """
         network, settings = self.network, dict(kafka or {})
-        execution = self._resumed(network, settings)
+        execution = self._find_resumed(network, settings)
         if execution and has_finished(execution.folder, execution.source) and not execution.waiting():
             return RunningJob(execution, None)
         with silent():
@@ -219,15 +230,17 @@ class Job:
                 return found
         return spark.newSession()
 
-    def _resumed(self, network: Network, settings: Settings) -> Execution | None:
-        """What was begun in the folder, if it is the same job."""
+    def _find_resumed(self, network: Network, settings: Settings) -> Execution | None:
+        """Return the job that has begun in the folder, if it is the same one."""
         folder = Path(self.folder).absolute()
         if not (folder / FILE).is_file():
             return None
         before = (folder / FILE).read_text(encoding="utf-8")
         if before != files.dumps(network):
             raise BadArgument(
-                f"{folder}: holds another job.", hint="Start the same streams and outputs there, or use another folder."
+                f"{folder}: holds another job.",
+                hint="Start the same streams and outputs there, or use another folder.",
+                code="different-job",
             )
         made = Execution.of(folder, network)
         check_journal(folder)
@@ -236,7 +249,9 @@ class Job:
         for name, feed in found.items():
             if begun.get(name) != feed.where:
                 raise BadArgument(
-                    f"{folder}: began with {begun.get(name)}, not {feed.where}.", hint="Use another folder."
+                    f"{folder}: began with {begun.get(name)}, not {feed.where}.",
+                    hint="Use another folder.",
+                    code="different-job",
                 )
         made.feeds = found
         return made
@@ -274,7 +289,11 @@ def _trips(
         seconds = types.seconds(gap or REPORT_EVERY, "gap")
         return points, Archive("id", "time", "x", "y", seconds, late, "road", "direction", "lane")
     if pair is None:
-        raise BadInput("archive: which columns are the place?", hint=f"Give x= and y=, of: {', '.join(columns)}.")
+        raise BadInput(
+            "archive: no columns for the place.",
+            hint=f"Give x= and y=, of: {', '.join(columns)}.",
+            code="missing-value",
+        )
     return stream, Archive(id or "id", time, *pair, types.seconds(gap or _GAP, "gap"), late)
 
 
@@ -315,7 +334,7 @@ class RunningJob:
 
     def status(self) -> JobStatus:
         """What the job is doing and how much it has done."""
-        found = status_of(self.folder)
+        found = read_status(self.folder)
         if self._error is not None:
             return replace(found, state="failed", why=_message(self._error))
         if self._thread is not None and self._thread.is_alive() and found.state in ("new", "stopped"):
@@ -325,7 +344,7 @@ class RunningJob:
     def wait(self, timeout: float | None = None) -> RunningJob:
         """Wait until the job ends; raises the error that ended it, or ``TimeoutError`` after ``timeout`` seconds.
 
-        A notebook shows meanwhile how far the job has come.
+        A notebook shows its progress.
         """
         if self._thread is not None:
             with notebook.line() as show:
@@ -337,7 +356,7 @@ class RunningJob:
         return self
 
     def _join(self, thread: threading.Thread, timeout: float | None, show: notebook.Show | None) -> None:
-        """Wait for the thread, telling a notebook now and then how far it has come."""
+        """Wait for the thread, and show progress in a notebook."""
         if show is None:
             thread.join(timeout)
             return

@@ -66,7 +66,7 @@ class JobStatus:
         return html.status(None, self)
 
 
-def status_of(folder: Path) -> JobStatus:
+def read_status(folder: Path) -> JobStatus:
     """Return the status of the job in a folder."""
     try:
         body = parse_json((folder / status.FILE).read_bytes())
@@ -124,7 +124,13 @@ class Results:
 
     def __getitem__(self, output: str) -> Output:
         if output not in self.names:
-            raise BadArgument(f"{self.folder}: no output {output!r}.", hint=f"It has: {', '.join(self.names)}.")
+            raise BadArgument(
+                f"{self.folder}: no output {output!r}.",
+                hint=f"It has: {', '.join(self.names)}.",
+                code="unknown-name",
+                found=output,
+                expected=[*self.names],
+            )
         return Output(self.folder, output, self._until)
 
     def __contains__(self, output: object) -> bool:
@@ -138,7 +144,7 @@ class Results:
 
     def status(self) -> JobStatus:
         """What the job is doing and how much it has done."""
-        return status_of(self.folder)
+        return read_status(self.folder)
 
     def as_of(self, moment: int | datetime) -> Results:
         """Return the results as of a committed batch, or as of an instant (UTC, unless it names its zone)."""
@@ -147,7 +153,9 @@ class Results:
     def trips(self, name: str = TRIPS) -> Trips:
         """Return the trips that the job has archived."""
         if name not in self.names:
-            raise BadArgument(f"{self.folder}: archives no {name}.", hint="Job.archive(stream) archives trips.")
+            raise BadArgument(
+                f"{self.folder}: archives no {name}.", hint="Job.archive(stream) archives trips.", code="unknown-name"
+            )
         return Trips(Archived(self.folder, name, self._until))
 
     @property
@@ -172,7 +180,9 @@ class Results:
     def _snapshot(self) -> Snapshot:
         if not (self.folder / SNAPSHOT / CATALOGUE).exists():
             raise BadArgument(
-                f"{self.folder}: publishes no cuboids.", hint="Stream.keep and Stream.toll(publish=True) do."
+                f"{self.folder}: publishes no cuboids.",
+                hint="Stream.keep and Stream.toll(publish=True) do.",
+                code="unknown-name",
             )
         return Snapshot.open(self.folder, batch=self._until)
 

@@ -65,7 +65,9 @@ class Recorded:
         return self.where
 
     def as_of(self, moment: int | datetime) -> Recorded:  # noqa: ARG002
-        raise BadArgument(f"{self.where}: trips of files have no past.", hint="Use as_of on the trips of a job.")
+        raise BadArgument(
+            f"{self.where}: trips of files have no past.", hint="Use as_of on the trips of a job.", code="not-kept"
+        )
 
     def to_spark(self, spark: SparkSession) -> DataFrame:
         return spark.createDataFrame(self.table)
@@ -193,7 +195,9 @@ class Trips:
                 rows = rows.where(condition)
             except (AnalysisException, ParseException) as error:
                 raise BadArgument(
-                    f"where({condition!r}): {str(error).splitlines()[0]}", hint=f"Columns: {', '.join(rows.columns)}."
+                    f"where({condition!r}): {str(error).splitlines()[0]}",
+                    hint=f"Columns: {', '.join(rows.columns)}.",
+                    code="bad-expression",
                 ) from None
         return rows
 

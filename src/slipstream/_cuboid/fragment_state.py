@@ -94,7 +94,7 @@ def _as_arrow(column: npt.NDArray[Any]) -> pa.Array:
     return pa.array(column, pa.string() if column.dtype == object else None)
 
 
-def no_rows(query: Query) -> pa.Table:
+def make_empty_rows(query: Query) -> pa.Table:
     """The columns of a continuous query's result, without rows."""
     empty = FragmentState(query.schema)
     blank = {name: np.zeros(1, query.schema.dtype[name].base) for name in query.schema.names}

@@ -40,15 +40,25 @@ class Reading:
 
     def __post_init__(self) -> None:
         if self.format not in ("", *SUFFIXES.values()):
-            raise BadArgument(f"format {self.format!r} is unknown.", hint="Use gpx, csv, wkt or mfjson.")
+            raise BadArgument(
+                f"format {self.format!r} is unknown.", hint="Use gpx, csv, wkt or mfjson.", code="unknown-value"
+            )
 
     def read(self, where: Path) -> list[Trip]:
         """Return the trips of a file, or of all files of a folder in the order of their names."""
         if not where.exists():
-            raise BadArgument(f"{where}: no such file or folder.", hint="Give a file of trips, or a folder of them.")
+            raise BadArgument(
+                f"{where}: no such file or folder.",
+                hint="Give a file of trips, or a folder of them.",
+                code="no-such-file",
+            )
         files = [where] if where.is_file() else sorted(filter(self._has_trips, where.iterdir()))
         if not files:
-            raise BadArgument(f"{where}: has no files of trips.", hint=f"Their names end in: {', '.join(SUFFIXES)}.")
+            raise BadArgument(
+                f"{where}: has no files of trips.",
+                hint=f"Their names end in: {', '.join(SUFFIXES)}.",
+                code="empty-input",
+            )
         return [trip for file in files for trip in self._read(file)]
 
     def _has_trips(self, path: Path) -> bool:
@@ -59,12 +69,14 @@ class Reading:
         format = self.format or SUFFIXES.get(path.suffix.lower())
         readers = {GPX: self._gpx, CSV: self._csv, WKT: self._wkt, MFJSON: self._mfjson}
         if format is None:
-            raise BadArgument(f"{path}: in which format?", hint="Give format=: gpx, csv, wkt or mfjson.")
+            raise BadArgument(
+                f"{path}: in which format?", hint="Give format=: gpx, csv, wkt or mfjson.", code="wrong-file-type"
+            )
         return readers[format](path)
 
     def _gpx(self, path: Path) -> Iterator[Trip]:
         if self.plane is None:
-            raise BadArgument(f"{path}: GPX has degrees, and a trip is in metres.", hint=_PLANE)
+            raise BadArgument(f"{path}: GPX has degrees, and a trip is in metres.", hint=_PLANE, code="bad-coordinates")
         yield path.stem, read_gpx(path, self.plane)
 
     def _csv(self, path: Path) -> Iterator[Trip]:
@@ -73,7 +85,11 @@ class Reading:
             return
         x, y = (self.x, self.y) if self.x and self.y else _place_columns(path)
         if self.plane is None and (x, y) in PLACES[1:]:
-            raise BadArgument(f"{path}: columns {x} and {y} are degrees, and a trip is in metres.", hint=_PLANE)
+            raise BadArgument(
+                f"{path}: columns {x} and {y} are degrees, and a trip is in metres.",
+                hint=_PLANE,
+                code="bad-coordinates",
+            )
         lon, lat = (None, None) if self.plane is None else (x, y)
         yield from read_csv(
             path, who=self.id, t=self.time, x=x, y=y, lon=lon, lat=lat, plane=self.plane, units=self.units
@@ -112,17 +128,25 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path}: cannot be read ({error}).", hint="Use a text file in UTF-8.") from error
+        raise BadInput(
+            f"{path}: cannot be read ({error}).", hint="Use a text file in UTF-8.", code="unreadable-file"
+        ) from error
 
 
 def _rows(path: Path, *columns: str) -> Iterator[dict[str, str]]:
     csv.field_size_limit(1 << 30)  # a trip is one field
     reader = csv.DictReader(_text(path).splitlines(keepends=True))
     if missing := sorted(set(columns) - set(reader.fieldnames or ())):
-        raise BadInput(f"{path}, line 1: no column {', '.join(missing)}.", hint=f"Expected {', '.join(columns)}.")
+        raise BadInput(
+            f"{path}, line 1: no column {', '.join(missing)}.",
+            hint=f"Expected {', '.join(columns)}.",
+            code="unknown-column",
+        )
     for line, row in enumerate(reader, 2):
         if any(row[column] is None for column in columns):
-            raise BadInput(f"{path}, line {line}: too few fields.", hint=f"Expected {', '.join(columns)}.")
+            raise BadInput(
+                f"{path}, line {line}: too few fields.", hint=f"Expected {', '.join(columns)}.", code="unreadable-line"
+            )
         yield row
 
 
@@ -130,7 +154,11 @@ def _place_columns(path: Path) -> tuple[str, str]:
     head = next(csv.reader(_text(path).splitlines()[:1]), [])
     found = next((pair for pair in PLACES if set(pair) <= set(head)), None)
     if found is None:
-        raise BadInput(f"{path}, line 1: which columns are the place?", hint=f"Give x= and y=, of: {', '.join(head)}.")
+        raise BadInput(
+            f"{path}, line 1: which columns are the place?",
+            hint=f"Give x= and y=, of: {', '.join(head)}.",
+            code="unknown-column",
+        )
     return found
 
 
@@ -143,7 +171,9 @@ def _moving_features(path: Path) -> Iterator[tuple[str, Any]]:
         try:
             documents = [parse_json(line) for line in text.splitlines() if line.strip()]
         except MALFORMED as error:
-            raise BadInput(f"{path}: not MF-JSON ({error}).", hint="Give a document, or one per line.") from error
+            raise BadInput(
+                f"{path}: not MF-JSON ({error}).", hint="Give a document, or one per line.", code="unreadable-file"
+            ) from error
     for document in documents:
         features = document.get("features", [document]) if isinstance(document, dict) else [document]
         for feature in features if isinstance(features, list) else [features]:

@@ -45,9 +45,9 @@ def from_wkt(text: str, *, plane: Plane | None = None, units: str | None = None)
     head, _, body = text.strip().rpartition(";")
     srid = head.upper().removeprefix("SRID=").strip()
     if plane is None and srid in DEGREES:
-        raise BadInput(f"{text[:60]!r}: coordinates in degrees.", hint=_IN_DEGREES)
+        raise BadInput(f"{text[:60]!r}: coordinates in degrees.", hint=_IN_DEGREES, code="bad-coordinates")
     if plane is not None and srid not in ("", "0", *DEGREES):
-        raise BadInput(f"{text[:60]!r}: coordinates in metres.", hint="Leave out the plane.")
+        raise BadInput(f"{text[:60]!r}: coordinates in metres.", hint="Leave out the plane.", code="bad-coordinates")
     made = MovingPoint.of([project(vertices, plane) for vertices in _sequences(body.strip(), text)])
     if plane is None and srid in ("", "0"):
         check_metres([made], repr(text[:60]), "its coordinates", f"{_PROJECT}; {METRES}.", units)
@@ -94,7 +94,9 @@ def _vertices(body: str, text: str) -> list[tuple[datetime, float, float]]:
 
 def _syntax_error(text: str) -> BadInput:
     return BadInput(
-        f"{text[:60]!r}: not a temporal point.", hint="Write {[POINT(x y)@2007-05-28 08:00:00+00, ...], ...}."
+        f"{text[:60]!r}: not a temporal point.",
+        hint="Write {[POINT(x y)@2007-05-28 08:00:00+00, ...], ...}.",
+        code="malformed-value",
     )
 
 
@@ -146,17 +148,21 @@ def from_mfjson(text: str, *, plane: Plane | None = None, units: str | None = No
             if "datetimes" in part
         ]
     except MALFORMED as error:
-        raise BadInput(f"MF-JSON: {error}.", hint='Expected {"type": "MovingPoint", "sequences": [...]}.') from error
+        raise BadInput(
+            f"MF-JSON: {error}.", hint='Expected {"type": "MovingPoint", "sequences": [...]}.', code="malformed-value"
+        ) from error
     if body.get("interpolation", "Linear") not in ("Linear", ["Linear"]):
         raise BadInput(
-            f"MF-JSON: interpolation {body['interpolation']} is not supported.", hint="Use linear interpolation."
+            f"MF-JSON: interpolation {body['interpolation']} is not supported.",
+            hint="Use linear interpolation.",
+            code="malformed-value",
         )
     crs = body.get("crs")
     in_degrees = crs is not None and any(name in json.dumps(crs) for name in (*DEGREES, "CRS84"))
     if plane is None and in_degrees:
-        raise BadInput("MF-JSON: coordinates in degrees.", hint=_IN_DEGREES)
+        raise BadInput("MF-JSON: coordinates in degrees.", hint=_IN_DEGREES, code="bad-coordinates")
     if plane is not None and crs and not in_degrees:
-        raise BadInput("MF-JSON: coordinates in metres.", hint="Leave out the plane.")
+        raise BadInput("MF-JSON: coordinates in metres.", hint="Leave out the plane.", code="bad-coordinates")
     made = MovingPoint.of([project(vertices, plane) for vertices in sequences])
     if plane is None and not crs:
         check_metres([made], "MF-JSON", "its coordinates", f"{_PROJECT}; {METRES}.", units)

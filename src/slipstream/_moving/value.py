@@ -81,7 +81,9 @@ class MovingPoint:
         """Return itself; raise an error if it is invalid."""
         if problem := self.problem():
             raise BadInput(
-                f"{where}: {problem}", hint="Sort by time, keep one row per instant, and drop invalid points."
+                f"{where}: {problem}",
+                hint="Sort by time, keep one row per instant, and drop invalid points.",
+                code="invalid-trajectory",
             )
         return self
 
@@ -211,7 +213,9 @@ def check_metres(points: Iterable[MovingPoint], where: str, what: str, hint: str
     ``{plane}`` in ``hint`` is replaced by a suitable plane.
     """
     if units not in (None, "m"):
-        raise BadArgument(f"units={units!r} is unknown.", hint='Use units="m", or omit it.')
+        raise BadArgument(
+            f"units={units!r} is unknown.", hint='Use units="m", or omit it.', code="unknown-value", found=units
+        )
     if units is None and (every := list(points)):
         m = to_column(every)
         speed = plane.speeds(m.t, m.x, m.y, np.repeat(np.arange(len(every)), np.diff(m.rows)))

@@ -2,7 +2,7 @@
 
 Spark puts archives of PySpark and Py4J first on the path of its workers. Python does not cache compiled code for
 imports from an archive, so every worker would compile PySpark again, which takes 0.7 s. Here the workers get the path
-of this process instead (:func:`python_for`), on which PySpark is installed like any package.
+of this process instead (:func:`make_python_command`), on which PySpark is installed like any package.
 
 Spark forks workers from a daemon, and PySpark's own daemon forks before it imports. Run as the daemon
 (``spark.python.daemon.module``), this module imports what all workers need once, then forks.
@@ -20,7 +20,7 @@ from pathlib import Path
 _SHARED = ("pyspark.worker", "pandas", "pyarrow.parquet", "numba")
 
 
-def python_for(folder: Path) -> str:
+def make_python_command(folder: Path) -> str:
     """The command that starts a worker's Python: a script in ``folder``, or this Python if a script cannot be used."""
     import pyspark
 

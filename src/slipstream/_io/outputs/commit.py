@@ -75,7 +75,9 @@ class Outputs:
             return False
         if batch > self.last_batch + 1:
             raise BadInput(
-                f"{self.folder / JOURNAL}: ends with batch {self.last_batch}, but batch {batch} follows.", hint=RESCUE
+                f"{self.folder / JOURNAL}: ends with batch {self.last_batch}, but batch {batch} follows.",
+                hint=RESCUE,
+                code="damaged-output",
             )
         failpoint("outputs.before-commit")
         rows = self._append(parts, batch)
@@ -128,6 +130,7 @@ class Outputs:
             raise BadArgument(
                 f"{table.place}: has the columns {_describe(table.schema)}, not {_describe(wanted)}.",
                 hint="Resume the job that started there, or give another --out folder.",
+                code="different-job",
             )
 
     def _places(self) -> list[Path]:
@@ -140,7 +143,11 @@ class Outputs:
             rows.update(line.outputs)
             newest.update({name: line.batch for name, number in line.outputs.items() if number})
         if lost := sorted(newest.keys() - self._tables.keys()):
-            raise BadInput(f"{self.folder / FOLDER / lost[0]}: no table, but the journal lists it.", hint=RESCUE)
+            raise BadInput(
+                f"{self.folder / FOLDER / lost[0]}: no table, but the journal lists it.",
+                hint=RESCUE,
+                code="damaged-output",
+            )
         for name, table in self._tables.items():
             table.check(self._job, rows[name], newest.get(name, -1), self.last_batch)
 

@@ -57,7 +57,7 @@ def summarise(out: Path, *, began: float, clock: Clock | None, outputs: str = AN
         archived = sum(batch.detail.archived for batch in batches)
         summary |= {"trips": sum(batch.trips for batch in batches), "archived": archived}
     if (out / FOLDER / CATALOGUE).exists():
-        summary["rtc"] = consistency.figures(consistency.moments(out))
+        summary["rtc"] = consistency.compute_figures(consistency.read_moments(out))
     (out / FILE).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
     return summary
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from slipstream._cuboid import declare
-from slipstream._cuboid.fragment_state import QUERY, as_table, no_rows
+from slipstream._cuboid.fragment_state import QUERY, as_table, make_empty_rows
 from slipstream._cuboid.query.sql import Query
 from slipstream._cuboid.snapshots import publish
 from slipstream._cuboid.snapshots.files import FILE, FOLDER, Catalogue
@@ -47,20 +47,25 @@ def parse_queries(script: str) -> dict[str, Query]:
         raise BadArgument(
             "Queries of a toll job must be CREATE PATTERN or CREATE QUERY.",
             hint="Write CREATE QUERY ... FROM car: it is evaluated at every report.",
+            code="bad-expression",
         )
     queries = {name: Query.parse(text, {"car": CAR}, declared.patterns) for name, text in declared.queries.items()}
     own = tables.schemas(answers=True, trips=True)
     for name, query in queries.items():
         query.check_continuous(name)
         if name in own:
-            raise BadArgument(f"A query cannot be named {name}: the job has an output of that name.", hint="Rename it.")
-    schemas_of(queries)
+            raise BadArgument(
+                f"A query cannot be named {name}: the job has an output of that name.",
+                hint="Rename it.",
+                code="bad-name",
+            )
+    list_schemas(queries)
     return queries
 
 
-def schemas_of(queries: Mapping[str, Query]) -> dict[str, pa.Schema]:
+def list_schemas(queries: Mapping[str, Query]) -> dict[str, pa.Schema]:
     """Return the schemas of the outputs of queries."""
-    schemas = {name: no_rows(query).schema for name, query in queries.items()}
+    schemas = {name: make_empty_rows(query).schema for name, query in queries.items()}
     for schema in schemas.values():
         outputs.stored_schema(schema)
     return schemas
@@ -73,6 +78,7 @@ def prepare(out: Path, *, snapshot: bool, script: str = "") -> Publication | Non
         raise BadArgument(
             f"{out} was started {'with' if there else 'without'} --snapshot.",
             hint="Resume it the same way, or start in another folder.",
+            code="different-job",
         )
     if not wanted:
         return None

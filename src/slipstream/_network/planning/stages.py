@@ -3,7 +3,7 @@
 A box that groups its input needs all tuples of a group in one place, and nothing of other groups. So it can run in as
 many partitions as there are groups, and stays in the stage of the box before it if its groups contain the key of that
 stage. Otherwise, tuples are exchanged between two stages. What concerns all groups, such as a clock that closes their
-windows, goes to all partitions. A keep box and the lookups that ask it by its key are spread by that key. Boxes whose
+windows, goes to all partitions. A keep box and the lookups that query it by its key are spread by that key. Boxes whose
 answers depend on all tuples (a sort without groups, a resample with a lag, operators without a key) run in one
 partition. Filter, Map, Union and look-ups in stored tables run wherever tuples are.
 
@@ -31,7 +31,7 @@ Chain: TypeAlias = tuple[Way, ...]
 class Home:
     """The stage and partition to which the tuples of a side of a box or of an output go.
 
-    ``keys`` are the columns whose hash says to which partition; without any, all go to the first. With ``bounds``
+    ``keys`` are the columns whose hash selects the partition; without any, all go to the first. With ``bounds``
     partitions are ranges of the one key, and these the first of each but the first. An output that is ``anywhere``
     takes its tuples in whatever stage and partition they are. ``everywhere`` sends all of them to all partitions.
     """
@@ -86,7 +86,7 @@ class Stages:
 
     @property
     def listed(self) -> list[StageInfo]:
-        """The stages in their order, for people."""
+        """Descriptions of the stages, in order."""
         return [self._stage(number) for number in range(1, self.count + 1)]
 
     def _stage(self, number: int) -> StageInfo:
@@ -133,11 +133,11 @@ class _StagePlanner:
         """Where tuples come along several ways, all must have the same key."""
         found = {}
         for name, delivery in self._plan.outputs.items():
-            keys = {self._key_of(chain, delivery) for chain in self._chains(delivery)}
+            keys = {self._find_key(chain, delivery) for chain in self._chains(delivery)}
             found[name] = keys.pop() if len(keys) == 1 else ()
         return found
 
-    def _key_of(self, chain: Chain, delivery: Delivery) -> tuple[str, ...]:
+    def _find_key(self, chain: Chain, delivery: Delivery) -> tuple[str, ...]:
         before = self._runners.get(chain[0].origin.origin)
         if before is None:
             return ()
@@ -145,7 +145,7 @@ class _StagePlanner:
         return tuple(name for name in columns if self._origin_place(name, chain, before) is not None)
 
     def _place_all(self) -> None:
-        """Assign every box its stage: a box without state runs where its input comes from."""
+        """Assign every box its stage: a box without state runs in the stage of its input."""
         reads = int(not self._made.is_read_apart)
         for node in self._plan.checked.nodes:
             before = [self._made.places.get(arc.origin, reads) for arc in node.inputs]
@@ -163,7 +163,7 @@ class _StagePlanner:
                 yield from ((*chain, way) for chain in self._chains(origin.sides[0]))
 
     def _stage_before(self, chain: Chain) -> int:
-        """The stage from which tuples come; of sources 0."""
+        """Return the stage from which tuples arrive; 0 for sources."""
         return self._made.of.get(chain[0].origin.origin, 0)
 
     def _cuts(self, chain: Chain, delivery: Delivery) -> int:
@@ -228,6 +228,7 @@ class _StagePlanner:
                 f"box {runner.node.name} ({box.name}) uses the state of {lender}, but its other inputs come from a "
                 "later stage.",
                 hint="Run the network with --parallel 1, and without expressions that only Spark can compute there.",
+                code="bad-network",
             )
 
     def _places_inside(self, inside: list[tuple[Chain, Delivery]]) -> tuple[int, ...] | None:
