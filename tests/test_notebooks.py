@@ -26,7 +26,7 @@ SHOWN = {
     "engine-builder": [],
     "streams": ["<svg", "Did you mean 'pos'?", "finished"],
     "tolling": ["<svg", "<caption>account: ", "finished"],
-    "trajectories": ["<polyline"],
+    "trajectories": ["<polyline", "not to scale"],
 }
 
 
