@@ -9,7 +9,7 @@ HOME_DIR=build/contenders/flink
 JARS=$HOME_DIR/jars
 CLASSES=$HOME_DIR/classes
 
-fail() { echo "build.sh: $1" >&2; exit 4; }
+fail() { echo "build.sh: $1" >&2; exit "${2:-4}"; }
 
 # what a build was made from
 fingerprint() { cat "$SOURCE/pom.xml" "$SOURCE/checksums.txt" "$@" | sha256sum; }
@@ -34,7 +34,7 @@ compile() {
   command -v javac >/dev/null || fail "needs javac, Java 17: apt-get install openjdk-17-jdk-headless"
   rm -rf "$CLASSES"
   javac --release 17 -Xlint:all,-processing,-serial,-path,-classfile -Werror -cp "$JARS/*" -d "$CLASSES" "$SOURCE"/src/linearroad/*.java \
-    || fail "the program does not compile"
+    || fail "the program does not compile" 1
   fingerprint "$SOURCE"/src/linearroad/*.java > "$CLASSES/.complete"
 }
 

@@ -23,8 +23,9 @@ final class Roads extends KeyedProcessFunction<Integer, Report, Answer> {
     /** What a timer is for is told by its milliseconds: the end of a second, the end of a minute, or forgetting. */
     private static final int SECOND = 0, FORGET = 500, MINUTE = 999;
 
-    private final Runnable opened;
-    private final Answer answer = new Answer();
+    private final Opened opened;
+
+    private transient Answer answer;
 
     private transient MapState<Integer, Car> cars;
     private transient MapState<Integer, Segment> segments;
@@ -44,6 +45,7 @@ final class Roads extends KeyedProcessFunction<Integer, Report, Answer> {
 
     @Override
     public void open(OpenContext context) {
+        answer = new Answer();
         IntSerializer ints = IntSerializer.INSTANCE;
         cars = getRuntimeContext().getMapState(new MapStateDescriptor<>("cars", ints, Car.Serializer.INSTANCE));
         segments =
