@@ -111,6 +111,13 @@ def test_flink_names_an_option_it_does_not_know(flink: Path) -> None:
     assert "--speed: not an option" in ended.stderr
 
 
+def test_flink_names_a_broker_that_is_not_there(flink: Path, tmp_path: Path) -> None:
+    command = [flink, "--bootstrap", "127.0.0.1:1", "--topic", "tuples", "--out", tmp_path / "answers.csv"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert "the broker at 127.0.0.1:1 cannot be used" in ended.stderr
+
+
 @contextmanager
 def started(flink: Path, broker: str, topic: str, folder: Path, *options: str) -> Iterator[Path]:
     """The file of its answers, while it runs; it is ready before and terminated after."""

@@ -61,8 +61,10 @@ public final class Main {
                 break;
             }
         }
-        System.out.println("ready");
-        System.out.flush();
+        if (tasks.getCount() == 0) {
+            System.out.println("ready");
+            System.out.flush();
+        }
         try {
             job.getJobExecutionResult().get();
         } catch (ExecutionException error) {
@@ -70,9 +72,15 @@ public final class Main {
             while (cause.getCause() != null) {
                 cause = cause.getCause();
             }
-            System.err.println("run.sh: the job failed: " + cause);
-            Runtime.getRuntime().halt(1);
+            throw fail("the job failed: " + cause);
         }
+    }
+
+    /** Ends at once: a failed run is void, and nothing is left to be cancelled. */
+    private static RuntimeException fail(String why) {
+        System.err.println("run.sh: " + why);
+        Runtime.getRuntime().halt(1);
+        return new IllegalStateException();
     }
 
     private static Configuration settings(Options options) {
@@ -111,12 +119,14 @@ public final class Main {
 
     /** The number of partitions of the topic, which is created if it does not exist. */
     private static int partitions(String bootstrap, String topic) throws Exception {
-        try (Admin admin = Admin.create(Map.<String, Object>of("bootstrap.servers", bootstrap))) {
+        Map<String, Object> settings = Map.of(
+                "bootstrap.servers", bootstrap, "default.api.timeout.ms", 10_000, "request.timeout.ms", 5_000);
+        try (Admin admin = Admin.create(settings)) {
             try {
                 admin.createTopics(List.of(new NewTopic(topic, Optional.empty(), Optional.empty()))).all().get();
             } catch (ExecutionException error) {
                 if (!(error.getCause() instanceof TopicExistsException)) {
-                    throw error;
+                    throw fail("the broker at " + bootstrap + " cannot be used: " + error.getCause().getMessage());
                 }
             }
             return admin.describeTopics(List.of(topic)).allTopicNames().get().get(topic).partitions().size();
