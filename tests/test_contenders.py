@@ -74,35 +74,22 @@ def test_flink_answers_what_the_driver_sends(
     assert all(tally.expected > 0 for tally in verdict.tallies)
 
 
-def test_flink_reads_several_partitions_as_one_stream(
-    flink: Path, broker: str, run: Run, spark: SparkSession, tmp_path: Path
-) -> None:
-    topic = f"tuples-{uuid.uuid4().hex}"
-    create(broker, topic, partitions=2)
-    with started(flink, broker, topic, tmp_path, "--since", "300", "--checkpoint-seconds", "1") as out:
-        text = io.BytesIO()
-        export_text(run, text)
-        reports = [line for line in text.getvalue().decode().splitlines() if line.startswith("0,")]
-        produce(broker, topic, [*reports, *last_reports(run)], partitions=2)
-        wait_for_last(out)
-    verdict = judge(spark, run, out, since=300)
-    assert verdict.passed, verdict.examples
-
-
-def test_flink_needs_no_more_than_five_minutes_of_the_past(
+def test_flink_needs_five_minutes_of_the_past_and_takes_them_from_several_partitions(
     flink: Path, broker: str, run: Run, spark: SparkSession, tmp_path: Path
 ) -> None:
     """So a rating can start in the middle of a run, after these five minutes at full speed."""
-    topic = f"tuples-{uuid.uuid4().hex}"
-    with started(flink, broker, topic, tmp_path, "--since", "480") as out:
+    topic, since = f"tuples-{uuid.uuid4().hex}", 480
+    create(broker, topic, partitions=2)
+    with started(flink, broker, topic, tmp_path, "--since", str(since), "--checkpoint-seconds", "1") as out:
         text = io.BytesIO()
         export_text(run, text)
         lines = text.getvalue().decode().splitlines()
-        recent = [line for line in lines if line.startswith("0,") and int(line.split(",")[1]) >= 480 - 300]
-        produce(broker, topic, [*recent, *last_reports(run)], partitions=1)
+        recent = [line for line in lines if line.startswith("0,") and int(line.split(",")[1]) >= since - 300]
+        produce(broker, topic, [*recent, *last_reports(run)], partitions=2)
         wait_for_last(out)
-    verdict = judge(spark, run, out, since=480)
+    verdict = judge(spark, run, out, since=since)
     assert verdict.passed, verdict.examples
+    assert all(tally.expected > 0 for tally in verdict.tallies)
 
 
 def test_flink_names_an_option_it_does_not_know(flink: Path) -> None:
