@@ -35,7 +35,7 @@ SCRIPT = declare.parse(
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three batches of a stream, as `cuboid run` leaves them; the last is not committed."""
     out = tmp_path_factory.mktemp("out")
-    files.Catalogue(SCRIPT.cuboids, SCRIPT.patterns, journal="../batches.jsonl").write(out / "snapshot")
+    files.Catalogue(SCRIPT.cuboids, SCRIPT.patterns).write(out / "snapshot")
     query = Query.parse(SCRIPT.queries["rising"], SCRIPT.cuboids, SCRIPT.patterns)
     keeper, store = FragmentState(SCRIPT.cuboids["stock"]), MemoryStore()
     committed = outputs.Outputs(out, "test", {"rising": make_empty_rows(query).schema})
@@ -44,7 +44,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
         keeper.append(keys, {"price": np.array([10.0, 5.0, 11.0]) + 5 * batch}, show=True)
         assert keeper.arrivals is not None
         with keeper.timed(QUERY + "rising"):
-            found = as_table(query.rows(keeper.arrivals))
+            found = as_table(query.compute(keeper.arrivals))
         keeper.save(batch, store)
         keeper.publish(out / "snapshot", "stock", 0, batch)
         measured = BatchMetrics(batch, 10.0 * batch, -1, -1, commit_ms=4000, phases_ms={}, state_bytes=0, run="a")
@@ -273,7 +273,7 @@ def test_after_a_failure_the_hint_is_true(
 
 
 def test_a_metric_of_nothing_is_told(slipstream: Slipstream, tmp_path: Path) -> None:
-    files.Catalogue(SCRIPT.cuboids, journal="../batches.jsonl").write(tmp_path / "snapshot")
+    files.Catalogue(SCRIPT.cuboids).write(tmp_path / "snapshot")
     assert slipstream("cuboid", "metrics", tmp_path).code == 4
 
 

@@ -137,6 +137,7 @@ def check_minute(second: int) -> None:
             f"--fast-forward-to {second} is not the start of a minute.",
             hint=f"Give a multiple of {MINUTE}, such as {second // MINUTE * MINUTE}.",
             code="out-of-range",
+            found=second,
         )
 
 

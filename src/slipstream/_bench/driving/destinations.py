@@ -208,4 +208,5 @@ def open_destination(text: str, encoding: Encoding, *, spread: bool = False) -> 
         f"--to {text}: not a destination.",
         hint="Use dir:PATH, kafka:HOST:PORT/TOPIC, tcp:HOST:PORT or stdout.",
         code="malformed-value",
+        found=text,
     )

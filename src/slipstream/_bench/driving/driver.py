@@ -28,6 +28,7 @@ from slipstream._feeds.tuples import FIELDS
 from slipstream._io.report_packing import assign_fragments
 from slipstream._tools.logs import append_lines, read_lines
 from slipstream._tools.progress import bar
+from slipstream._tools.quantiles import quantiles
 
 #: a driver that lags more than this, in seconds, voids the run
 MAX_LAG = 1.0
@@ -62,6 +63,7 @@ class DrivePlan:
                     f"{option} {second}, --until {until}: outside the run.",
                     hint=f"{run.path} has the seconds 0 to {run.manifest.seconds - 1}.",
                     code="out-of-range",
+                    found=second,
                 )
         return cls(max(since, fast_forward_to), end, speed, since)
 
@@ -275,7 +277,7 @@ def drive(
         speed=plan.speed,
         took=round(time.monotonic() - began, 3),
         max_lag=round(lags[latest], 3),
-        p99_lag=round(float(np.percentile(list(lags.values()), 99)), 3),
+        p99_lag=round(quantiles(list(lags.values()), (0.99,))[0], 3),
         latest_second=latest,
         origin_epoch_ms=pace.epoch_ms,
     )

@@ -26,10 +26,10 @@ from slipstream._bench.validation.report import COLOURS, STYLE, embed_image, new
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._feeds.run import MINUTE, Run, versions
 from slipstream._linear_road.job.journal import read_journal
-from slipstream._linear_road.job.summary import quantile
 from slipstream._runtime import metrics
 from slipstream._tools.logs import read_last_line, read_lines
 from slipstream._tools.progress import say
+from slipstream._tools.quantiles import quantiles
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -157,8 +157,8 @@ def summarise_minutes(answers: Any) -> list[Minute]:
     for minute in np.unique(rows[:, 1] // MINUTE).tolist():
         mine = rows[rows[:, 1] // MINUTE == minute]
         seconds, counts = mine[:, 3] / 1000.0, mine[:, 2]
-        p50, p99 = (round(quantile(seconds, counts, share), 3) for share in (0.5, 0.99))
-        found.append(Minute(minute, int(counts.sum()), p50, p99, round(float(seconds.max()), 3)))
+        times = (round(value, 3) for value in quantiles(seconds, (0.5, 0.99, 1), counts))
+        found.append(Minute(minute, int(counts.sum()), *times))
     return found
 
 

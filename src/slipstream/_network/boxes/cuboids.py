@@ -30,7 +30,6 @@ from slipstream._cuboid.schema import AST, KEY, Schema
 from slipstream._cuboid.snapshots.files import Catalogue
 from slipstream._errors import BadInput
 from slipstream._feeds.names import are_valid
-from slipstream._io.outputs import JOURNAL
 from slipstream._network.boxes import operators
 from slipstream._network.boxes.operators import Operator, require
 from slipstream._network.boxes.window_functions import NULL_INTEGER, nulls
@@ -247,7 +246,7 @@ class Keep(Operator):
         kept: KeptCuboid = state["cuboid"]
         return kept.fragment_state
 
-    def published(self) -> dict[str, Schema]:
+    def published(self, *inputs: operators.Schema) -> dict[str, Schema]:  # noqa: ARG002
         """The cuboid."""
         return {self.cuboid_name: self.schema}
 
@@ -258,7 +257,10 @@ class Keep(Operator):
             require(tuples, name, *NUMBERS)
         if REASON in tuples:
             raise BadInput(
-                f"the column {REASON!r} is reserved for rejects.", hint="Rename it with a map box.", code="bad-name"
+                f"the column {REASON!r} is reserved for rejects.",
+                hint="Rename it with a map box.",
+                code="bad-name",
+                found=REASON,
             )
         return {"kept": tuples, "rejects": {**tuples, REASON: "text"}}
 
@@ -374,7 +376,7 @@ class CuboidQuery(_Asking):
         if arrivals is None:
             return {}
         query = _parse_query(keep, self.select)
-        rows, found = query.selected(arrivals)
+        rows, found = query.select(arrivals)
         return {"out": kept.take(rows).with_columns(_convert_result(found, _find_types(query)))}
 
 
@@ -421,7 +423,10 @@ class CuboidLookup(_Asking):
         for name in self.columns:
             if name in tuples:
                 raise BadInput(
-                    f"column {name!r} already exists in the tuple.", hint="Rename the result.", code="duplicate-name"
+                    f"column {name!r} already exists in the tuple.",
+                    hint="Rename the result.",
+                    code="duplicate-name",
+                    found=name,
                 )
         found = _find_types(self._query(_is_keep(keep)))
         for name, type_ in found.items():
@@ -437,7 +442,7 @@ class CuboidLookup(_Asking):
         """Look up rows as of each tuple's arrival."""
         known, rows = state["cuboid"].as_of(tuples[self.by], tuples.order[:, 0].copy(), kept.order[:, 0].copy())
         query = self._query(keep)
-        found = _convert_result(query.rows(rows), _find_types(query))
+        found = _convert_result(query.compute(rows), _find_types(query))
         if not self.outer:
             return {"out": tuples.take(known).plus(**found)}
         return {"out": tuples.plus(**{name: _scatter(column, known) for name, column in found.items()})}
@@ -462,14 +467,16 @@ def _is_keep(box: Any) -> Keep:
 # --- what a network publishes
 
 
-def collect_cuboids(boxes: Iterable[Any]) -> Catalogue | None:
-    """Return the cuboids that a network's boxes publish; None if they publish none."""
+def collect_cuboids(boxes: Iterable[tuple[Any, Sequence[operators.Schema]]]) -> Catalogue | None:
+    """The cuboids that a network's boxes publish, given each with the schemas of its inputs; None without any."""
     found: dict[str, Schema] = {}
     patterns: dict[str, Pattern] = {}
-    for box in boxes:
-        for name, schema in box.published().items() if isinstance(box, Operator) else ():
+    for box, inputs in boxes:
+        for name, schema in box.published(*inputs).items() if isinstance(box, Operator) else ():
             if name in found:
-                raise BadInput(f"two boxes keep the cuboid {name!r}.", hint="Rename one.", code="duplicate-name")
+                raise BadInput(
+                    f"two boxes keep the cuboid {name!r}.", hint="Rename one.", code="duplicate-name", found=name
+                )
             found[name] = schema
         patterns |= box.patterns if isinstance(box, Keep) else {}
-    return Catalogue(found, patterns, journal=f"../{JOURNAL}") if found else None
+    return Catalogue(found, patterns) if found else None
