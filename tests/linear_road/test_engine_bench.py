@@ -18,7 +18,7 @@ from slipstream._city.traffic import Traffic
 from slipstream._linear_road import replay
 from slipstream._linear_road.job.engine import Settings, toll_run
 from slipstream._linear_road.job.layout import ANSWERS, ANSWERS_AND_TRIPS, TRIPS
-from slipstream._linear_road.replay import read_minute, second_of
+from slipstream._linear_road.replay import read_minute, select_second
 from slipstream._linear_road.rules import RULES
 from slipstream._linear_road.state.accounts import Accounts
 from slipstream._linear_road.state.past_queries import Past
@@ -183,5 +183,5 @@ def test_the_stages_alone(run: Run) -> None:
 
 
 def trains_of(run: Run, second: int, copies: int) -> list[Hop]:
-    base = [(0, second_of(read_minute(str(run.path), 0, second // 60), second))]
+    base = [(0, select_second(read_minute(str(run.path), 0, second // 60), second))]
     return list(replay._copy_second(run, base, list(range(copies)), (0,)))

@@ -100,7 +100,9 @@ class Statistics:
         """Decode from bytes."""
         cells, rest = divmod(len(blob), 4 + 8 + 1)
         if rest:
-            raise BadInput("Stored minute statistics are damaged.", hint="Use an earlier checkpoint.")
+            raise BadInput(
+                "Stored minute statistics are damaged.", hint="Use an earlier checkpoint.", code="damaged-checkpoint"
+            )
         cars = np.frombuffer(blob, np.int32, cells).copy()
         speeds = np.frombuffer(blob, np.float64, cells, 4 * cells).copy()
         return cls(Minute(cars, speeds), np.frombuffer(blob, np.bool_, cells, 12 * cells).copy())
@@ -294,6 +296,7 @@ class TollFragment:
             raise BadInput(
                 f"Rules {self.rules.name} returned a toll of {toll.max() if toll.min() >= 0 else toll.min():,}.",
                 hint=f"A toll function must return 0 to {HIGHEST_TOLL:,}.",
+                code="user-code",
             )
         return Prices(lav.astype(np.int32), toll, alert)
 
