@@ -44,7 +44,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
         keeper.append(keys, {"price": np.array([10.0, 5.0, 11.0]) + 5 * batch}, show=True)
         assert keeper.arrivals is not None
         with keeper.timed(QUERY + "rising"):
-            found = as_table(query.rows(keeper.arrivals))
+            found = as_table(query.compute(keeper.arrivals))
         keeper.save(batch, store)
         keeper.publish(out / "snapshot", "stock", 0, batch)
         measured = BatchMetrics(batch, 10.0 * batch, -1, -1, commit_ms=4000, phases_ms={}, state_bytes=0, run="a")

@@ -228,7 +228,7 @@ def test_clustering_of_seven_stocks(spark: SparkSession, tmp_path: Path) -> None
         piece = slice(first, first + each)
         keeper.append(made["stock_id"][piece].astype(np.int64), {"price": made["price"][piece]}, show=True)
         assert keeper.arrivals is not None
-        members += as_table(query.rows(keeper.arrivals)).num_rows
+        members += as_table(query.compute(keeper.arrivals)).num_rows
     cpu = time.process_time() - start
     print(f"\nseven stocks in memory: {made['price'].size / cpu:,.0f} tuples a core second, {members:,} members")
     example_series.write(tmp_path / "ticks", 300_000, seed=1, files=6)

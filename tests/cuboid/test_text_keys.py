@@ -70,7 +70,7 @@ class Job:
             mine = parts == number
             kept.take(names[mine], {"speed": speeds[mine], "lane": speeds[mine] % 4})
             if (arrivals := kept.arrivals(int(mine.sum()))) is not None:
-                found += list(zip(*(column.tolist() for column in query.rows(arrivals).values()), strict=True))
+                found += list(zip(*(column.tolist() for column in query.compute(arrivals).values()), strict=True))
             kept.save(stores, self.batch)
             kept.publish(self.out / "snapshot", number, self.batch)
         return found

@@ -456,6 +456,7 @@ class Stream:
                 f"lateness {lateness!r}: tolling works on whole seconds.",
                 hint="Give whole seconds.",
                 code="out-of-range",
+                found=lateness,
             )
         past = str(Path(history).absolute()) if history else ""
         reports = self._with(Map(toll_columns(self._types)))
@@ -470,7 +471,13 @@ class Stream:
 
 
 class Window:
-    """A stream divided into windows; :meth:`agg` computes something for each. :meth:`Stream.window` returns one."""
+    """A stream divided into windows; :meth:`agg` computes something for each. :meth:`Stream.window` returns one.
+
+    >>> import slipstream as ss
+    >>> windows = ss.read("kafka://broker:9092/positions").window("time", "1 minute", by="segment")
+    >>> windows.agg(cars="count(distinct id)").columns
+    ['segment', 'time', 'cars']
+    """
 
     def __init__(
         self, stream: Stream, on: str, size: float, every: float, by: tuple[str, ...], lateness: float
@@ -504,7 +511,16 @@ class Window:
 
 
 class Kept(Stream):
-    """A stream whose tuples a cuboid keeps; the cuboid can be queried at every tuple, and by readers."""
+    """A stream whose tuples a cuboid keeps; the cuboid can be queried at every tuple, and by readers.
+
+    :meth:`Stream.keep` returns one. It is the stream itself, too, so that other boxes can follow.
+
+    >>> import slipstream as ss
+    >>> cars = ss.read("kafka://broker:9092/cars", {"id": "bigint", "speed": "double"})
+    >>> kept = cars.keep("CREATE CUBOID car (id BIGINT KEY, speed AST(6))")
+    >>> kept.columns, kept.query("SELECT id, max(speed) AS most FROM car").columns
+    (['id', 'speed'], ['id', 'most'])
+    """
 
     @property
     def cuboid(self) -> Published:
@@ -740,7 +756,10 @@ def _name_places(places: list[Place]) -> dict[int, str]:
         name = place.name or (kind if is_data else f"{kind}_1")
         if isinstance(what, Stored) and name in taken:
             raise BadArgument(
-                f"the name {name!r} is used twice.", hint="Give the table another name=.", code="duplicate-name"
+                f"the name {name!r} is used twice.",
+                hint="Give the table another name=.",
+                code="duplicate-name",
+                found=name,
             )
         number = 1
         while name in taken:
@@ -814,7 +833,10 @@ def _rules(rules: str | Rules | TollFunction) -> str | Rules:
         rules = own if own and own.toll is rules else Rules(getattr(rules, "__name__", "own"), rules)
     if rules.name in RULES and rules != RULES[rules.name]:
         raise BadArgument(
-            f"rules {rules.name!r}: that name is taken.", hint="Give your rules another name.", code="duplicate-name"
+            f"rules {rules.name!r}: that name is taken.",
+            hint="Give your rules another name.",
+            code="duplicate-name",
+            found=rules.name,
         )
     ship(rules.toll)
     return rules

@@ -83,6 +83,7 @@ def seconds(duration: str | float | timedelta, what: str = "duration") -> float:
             f"{what} {duration!r}: not a duration.",
             hint='Write a number of seconds, or "30 s", "1 minute", "2 hours", "1 day".',
             code="malformed-value",
+            found=duration,
         )
     return _whole(float(found[1]) * _SECONDS.get(found[2], 1))
 

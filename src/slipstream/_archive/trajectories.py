@@ -98,7 +98,10 @@ def parse_instant(start: str) -> int:
         return micros(datetime.fromisoformat(start)) // types.MICROS
     except ValueError as error:
         raise BadArgument(
-            f"--start {start}: not a date and time.", hint="For example: 2007-05-28 00:00:00.", code="malformed-value"
+            f"--start {start}: not a date and time.",
+            hint="For example: 2007-05-28 00:00:00.",
+            code="malformed-value",
+            found=start,
         ) from error
 
 

@@ -186,7 +186,9 @@ def find_engine(name: str, master: str, conf: Sequence[str], spark: Callable[[],
         return Postgres(spark)
     if name == Slipstream.name:
         return Slipstream(["--master", master, *(word for setting in conf for word in ("--conf", setting))])
-    raise BadArgument(f"--engine {name}: no such engine.", hint="Use slipstream or postgres.", code="unknown-value")
+    raise BadArgument(
+        f"--engine {name}: no such engine.", hint="Use slipstream or postgres.", code="unknown-value", found=name
+    )
 
 
 def run_engine(command: list[str], out: Path) -> tuple[str, float]:

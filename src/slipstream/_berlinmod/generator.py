@@ -70,6 +70,7 @@ class GeneratorPlan:
                 f"--scale {self.scale} is not in (0, 100].",
                 hint="Scale 1.0 is 2,000 vehicles for 28 days.",
                 code="out-of-range",
+                found=self.scale,
             )
 
     @property

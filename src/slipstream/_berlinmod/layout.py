@@ -37,6 +37,7 @@ def check_files(folder: Path, kind: str) -> None:
             hint=f"Use {' or '.join(FORMATS)}.",
             code="unknown-value",
             expected=[*FORMATS],
+            found=kind,
         )
     if not folder.is_dir():
         raise BadArgument(

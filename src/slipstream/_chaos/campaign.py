@@ -132,6 +132,7 @@ class Campaign:
                     hint=f"Use one of: {', '.join(SHARES)}.",
                     code="unknown-value",
                     expected=[*SHARES],
+                    found=kind,
                 )
         self.makes = {**list_faults(self.subject), **self.makes}
         self.records = self._read_records()

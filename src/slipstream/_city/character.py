@@ -261,7 +261,10 @@ def shown_expressway(run: Run, xway: int | None) -> int:
     shown = known[0] if xway is None else xway
     if shown not in known:
         raise BadArgument(
-            f"--expressway {shown}: not stored in this run.", hint=f"Use one of: {_some(known)}.", code="unknown-name"
+            f"--expressway {shown}: not stored in this run.",
+            hint=f"Use one of: {_some(known)}.",
+            code="unknown-name",
+            found=shown,
         )
     return shown
 

@@ -66,10 +66,15 @@ def simulate(
     """Simulate ``traffic`` and write it as a run at ``out``, to be read ``multiply`` times."""
     if not 0 <= seed < 2**63:
         raise BadArgument(
-            f"--seed {seed} is out of range.", hint="Use an integer from 0 to 2^63 - 1.", code="out-of-range"
+            f"--seed {seed} is out of range.",
+            hint="Use an integer from 0 to 2^63 - 1.",
+            code="out-of-range",
+            found=seed,
         )
     if multiply < 1:
-        raise BadArgument(f"--multiply {multiply} is out of range.", hint="Use 1 or more.", code="out-of-range")
+        raise BadArgument(
+            f"--multiply {multiply} is out of range.", hint="Use 1 or more.", code="out-of-range", found=multiply
+        )
     with staged_run(out, needs_bytes=_estimated_bytes(traffic)) as stage:
         spool = stage.absolute() / SPOOL
         spool.mkdir()

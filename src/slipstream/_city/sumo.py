@@ -84,7 +84,10 @@ def _edge(file: Path, name: str, entry: Any) -> Edge:
         return Edge(**{**settings, "lanes": tuple(settings.get("lanes", Edge.lanes))})
     except KeyError as error:
         raise BadInput(
-            f"--map {file}, edge {name}: ramp = {error}, expected entry or exit.", hint=_MAP, code="unknown-value"
+            f"--map {file}, edge {name}: ramp = {error}, expected entry or exit.",
+            hint=_MAP,
+            code="unknown-value",
+            found=file,
         ) from error
     except MALFORMED as error:
         cause = str(error).removeprefix("Edge.__init__() ")

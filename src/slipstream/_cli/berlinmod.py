@@ -300,7 +300,7 @@ def draw(
     if query is not None:
         queries.parse_numbers(str(query))
     if trips < 0:
-        raise BadArgument(f"--trips {trips}: below 0.", hint="0 draws none.", code="out-of-range")
+        raise BadArgument(f"--trips {trips}: below 0.", hint="0 draws none.", code="out-of-range", found=trips)
     pictures.check_picture(out)
     opened = Dataset.open(data)
     check_data_set(data)

@@ -115,7 +115,10 @@ def _read_token(file: Path | None) -> str:
         ) from error
     if len(token) < 16:
         raise BadArgument(
-            f"--token-file {file}: the token is too short.", hint="Give at least 16 characters.", code="out-of-range"
+            f"--token-file {file}: the token is too short.",
+            hint="Give at least 16 characters.",
+            code="out-of-range",
+            found=file,
         )
     return token
 

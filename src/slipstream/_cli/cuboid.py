@@ -191,7 +191,7 @@ def _parse_bounds(ranges: str) -> tuple[int, ...]:
         return tuple(int(bound) for bound in ranges.split(",") if bound)
     except ValueError as error:
         raise BadArgument(
-            f"--ranges {ranges}: not numbers.", hint="Write --ranges 1000,2000.", code="malformed-value"
+            f"--ranges {ranges}: not numbers.", hint="Write --ranges 1000,2000.", code="malformed-value", found=ranges
         ) from error
 
 

@@ -58,6 +58,7 @@ def _check_exists(where: str, encoding: str, *, follow: bool) -> None:
             f"--input {where}: no such file or folder.",
             hint="Give a file, a folder, kafka: or tcp:.",
             code="no-such-file",
+            found=where,
         )
     name = first_file(where)
     if encoding:
@@ -67,6 +68,7 @@ def _check_exists(where: str, encoding: str, *, follow: bool) -> None:
             f"--input {where}: the folder has no files.",
             hint="Give the format of its files: --format csv.",
             code="no-such-file",
+            found=where,
         )
     if not guess_encoding(name, ""):
         raise BadArgument(

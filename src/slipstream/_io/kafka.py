@@ -105,6 +105,7 @@ def read_settings(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
                     f"--kafka-config {line}: not a setting.",
                     hint="Write KEY=VALUE, or give a file.",
                     code="malformed-value",
+                    found=line,
                 )
             if key in _RESERVED:
                 raise BadArgument(f"--kafka-config {key}: set by Slipstream.", hint="Remove it.", code="not-allowed")

@@ -57,6 +57,7 @@ def report_feed(
             hint=f"Use one of: {', '.join(known)}.",
             code="unknown-value",
             expected=[*known],
+            found=encoding,
         )
     schema = dict.fromkeys(FIELDS, "integer")
     optional = tuple(name for name in FIELDS if name not in REPORT)

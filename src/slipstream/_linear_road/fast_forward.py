@@ -64,6 +64,7 @@ class FastForward:
                 f"--fast-forward-to {self.until} is not the start of a minute.",
                 hint=f"Give a multiple of {MINUTE}, such as {self.until // MINUTE * MINUTE}.",
                 code="out-of-range",
+                found=self.until,
             )
         folder.mkdir(parents=True, exist_ok=True)
         stored = Run.open(self.run).stored

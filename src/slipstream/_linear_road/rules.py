@@ -68,7 +68,10 @@ def register(rules: Rules) -> Rules:
     """Make a rule set known under its name."""
     if rules.name in RULES:
         raise BadArgument(
-            f"rules {rules.name!r}: that name is taken.", hint="Choose another name.", code="duplicate-name"
+            f"rules {rules.name!r}: that name is taken.",
+            hint="Choose another name.",
+            code="duplicate-name",
+            found=rules.name,
         )
     _registered[rules.name] = rules
     return rules
@@ -95,6 +98,7 @@ def find_rules(name: str) -> Rules:
             hint=f"Use one of {', '.join(list_rules())}, or module:function for your own toll function.",
             code="unknown-value",
             expected=[*list_rules()],
+            found=name,
         )
     try:
         toll = getattr(importlib.import_module(module), function)

@@ -201,6 +201,7 @@ class Arc:
                 f"{text!r} is not an arc.",
                 hint="Write the name of a source or box, or NAME.PORT.",
                 code="malformed-value",
+                found=text,
             )
         return cls(origin, int(port) if dot else 0)
 

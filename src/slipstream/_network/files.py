@@ -431,6 +431,7 @@ class _Reader:
                 f"{where}.ranges: {ranges!r} are not integers.",
                 hint="Write ranges: [1000, 2000].",
                 code="malformed-value",
+                found=ranges,
             )
         return Keep(self._cuboid(f"{where}, keep", fields["keep"]), tuple(ranges))
 

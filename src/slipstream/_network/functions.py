@@ -15,7 +15,6 @@ import numpy as np
 
 from slipstream._errors import BadArgument
 from slipstream._network.boxes import operators
-from slipstream._network.flow import LIST
 from slipstream._network.types import SPARK_TYPES
 from slipstream._sql.allowed import AGGREGATES, FUNCTIONS, KEYWORDS, TYPES
 
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
 
 #: stored tables: name -> column -> values
 Stored: TypeAlias = Mapping[str, Mapping[str, Any]]
-
-#: the types a column can have, including those that only outputs accept
-DELIVERED_TYPES = {**SPARK_TYPES, LIST: "array<double>"}
 
 
 @dataclass(frozen=True)
@@ -146,7 +142,10 @@ def register(function: Any) -> Any:
         )
     if not re.fullmatch(r"[a-z_][a-z0-9_]*", name):
         raise BadArgument(
-            f"function {function.name!r}: not a name.", hint="Use letters, digits and underscores.", code="bad-name"
+            f"function {function.name!r}: not a name.",
+            hint="Use letters, digits and underscores.",
+            code="bad-name",
+            found=function.name,
         )
     if isinstance(function, ScalarFunction):
         _scalars[name] = function

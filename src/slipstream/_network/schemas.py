@@ -143,12 +143,14 @@ def _check_names(network: Network) -> None:
                     f"network {network.name}: the {kind} name {name!r} is used twice.",
                     hint="Rename one.",
                     code="duplicate-name",
+                    found=name,
                 )
             if not name.isidentifier():
                 raise BadInput(
                     f"network {network.name}: {name!r} is not a valid name.",
                     hint="Use letters, digits and underscores.",
                     code="bad-name",
+                    found=name,
                 )
     known = set(names)
     for node in network.nodes:
@@ -201,9 +203,10 @@ def _check_types(where: str, schema: Schema, more: tuple[str, ...] = ()) -> None
                 f"{where}: {name!r} is not a valid column name.",
                 hint="Use any printable characters except ` and \\.",
                 code="bad-name",
+                found=name,
             )
         if name in _RESERVED or re.fullmatch(r"_q\d+", name):
-            raise BadInput(f"{where}: {name!r} is reserved.", hint="Choose another name.", code="bad-name")
+            raise BadInput(f"{where}: {name!r} is reserved.", hint="Choose another name.", code="bad-name", found=name)
     alike = Counter(name.lower() for name in schema)
     if twice := [name for name in schema if alike[name.lower()] > 1]:
         raise BadInput(
@@ -517,7 +520,10 @@ class _Checker:
         for name, text in wanted.items():
             if name in keys:
                 raise BadInput(
-                    f"{where}: column {name!r} already exists.", hint="Rename the result.", code="duplicate-name"
+                    f"{where}: column {name!r} already exists.",
+                    hint="Rename the result.",
+                    code="duplicate-name",
+                    found=name,
                 )
             with locate(field=name):
                 found[name] = self._function(f"{where}, column {name}", text, schema)

@@ -202,4 +202,5 @@ def open_destination(text: str, encoding: Encoding) -> Destination:
         f"--to {text}: not a destination.",
         hint="Use dir:PATH, kafka:HOST:PORT/TOPIC, tcp:HOST:PORT or stdout.",
         code="malformed-value",
+        found=text,
     )

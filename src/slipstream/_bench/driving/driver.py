@@ -54,6 +54,7 @@ class DrivePlan:
                 f"--fast-forward-to {fast_forward_to}, --until {until}: outside the run.",
                 hint=f"{run.path} has the seconds 0 to {run.manifest.seconds - 1}.",
                 code="out-of-range",
+                found=fast_forward_to,
             )
         return cls(fast_forward_to, end, speed)
 

@@ -74,5 +74,6 @@ def find_encoding(name: str) -> Encoding:
             hint=f"Use one of: {', '.join(ENCODINGS)}.",
             code="unknown-value",
             expected=[*ENCODINGS],
+            found=name,
         )
     return ENCODINGS[name]

@@ -62,5 +62,6 @@ def find_edition(name: str) -> Edition:
             hint=f"Use one of: {', '.join(EDITIONS)}.",
             code="unknown-value",
             expected=[*EDITIONS],
+            found=name,
         )
     return EDITIONS[name]

@@ -109,6 +109,7 @@ def check_format(kind: str, srid: int | None) -> None:
             hint=f"Use {' or '.join(FORMATS)}.",
             code="unknown-value",
             expected=[*FORMATS],
+            found=kind,
         )
     if srid is not None and (kind == "published" or not 0 <= srid < 2**31):
         raise BadArgument(

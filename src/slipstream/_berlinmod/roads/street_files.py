@@ -43,7 +43,10 @@ def read_network(path: Path | None, *, metres: bool = False) -> StreetNetwork:
         return synthetic_network()
     if not path.is_file():
         raise BadArgument(
-            f"--network {path}: no such file.", hint="Omit --network to use the synthetic city.", code="no-such-file"
+            f"--network {path}: no such file.",
+            hint="Omit --network to use the synthetic city.",
+            code="no-such-file",
+            found=path,
         )
     in_metres = {".data": secondo_streets, ".csv": csv_streets}
     in_degrees = {".geojson": geojson_streets, ".json": geojson_streets, ".pbf": osm_streets, ".osm": osm_streets}

@@ -65,7 +65,7 @@ def _load(file: Path) -> Configuration:
         body = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise BadArgument(
-            f"--config {file}: cannot be read ({error}).", hint="Give a TOML file.", code="no-such-file"
+            f"--config {file}: cannot be read ({error}).", hint="Give a TOML file.", code="no-such-file", found=file
         ) from error
     except tomllib.TOMLDecodeError as error:
         raise BadArgument(

@@ -27,7 +27,9 @@ def load_functions(file: Path | None) -> None:
     from pyspark import cloudpickle
 
     if not file.is_file():
-        raise BadArgument(f"--functions {file}: no such file.", hint="Give a Python file.", code="no-such-file")
+        raise BadArgument(
+            f"--functions {file}: no such file.", hint="Give a Python file.", code="no-such-file", found=file
+        )
     spec = importlib.util.spec_from_file_location(file.stem, file)
     if spec is None or spec.loader is None:
         raise BadArgument(

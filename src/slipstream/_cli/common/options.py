@@ -29,6 +29,7 @@ def _check_master(master: str) -> str:
             f"--master {master}: not a Spark master.",
             hint="Give local[*], spark://HOST:7077, yarn or k8s://URL.",
             code="malformed-value",
+            found=master,
         )
     return master
 
@@ -77,7 +78,9 @@ def share(text: str | float) -> float:
     except ValueError:
         value = math.nan
     if not 0 <= value <= 1:
-        raise BadArgument(f"--max-rejects {text}: not a share.", hint="Write 0.1 or 10%.", code="malformed-value")
+        raise BadArgument(
+            f"--max-rejects {text}: not a share.", hint="Write 0.1 or 10%.", code="malformed-value", found=text
+        )
     return value
 
 

@@ -111,7 +111,10 @@ def _present(verdict: Verdict, report: Path | None, as_json: bool) -> None:
 def _parse_kinds(text: str) -> list[int]:
     if not re.fullmatch("[0-4](,[0-4])*", text):
         raise BadArgument(
-            f"--only {text}: not a list of kinds.", hint="Write, for example, --only 0,1,2.", code="malformed-value"
+            f"--only {text}: not a list of kinds.",
+            hint="Write, for example, --only 0,1,2.",
+            code="malformed-value",
+            found=text,
         )
     return [int(kind) for kind in text.split(",")]
 

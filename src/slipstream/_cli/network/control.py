@@ -52,7 +52,10 @@ def _share(text: str) -> tuple[str, float]:
         return place, float(share)
     except ValueError as error:
         raise BadArgument(
-            f"--drop {text}: not PLACE=SHARE.", hint='Write --drop "cars -> sort=0.3".', code="malformed-value"
+            f"--drop {text}: not PLACE=SHARE.",
+            hint='Write --drop "cars -> sort=0.3".',
+            code="malformed-value",
+            found=text,
         ) from error
 
 

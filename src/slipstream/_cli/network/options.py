@@ -107,6 +107,7 @@ def parse_rates(given: list[str] | None) -> dict[str, float]:
                 f"--rate {text}: not a number of tuples per second.",
                 hint="Write --rate 1000 or --rate reports=1000.",
                 code="malformed-value",
+                found=text,
             )
     return found
 
@@ -143,7 +144,10 @@ def parse_destinations(given: list[str] | None) -> dict[str, list[str]]:
         name, separator, where = pair.partition("=")
         if not separator:
             raise BadArgument(
-                f"--to {pair}: not OUTPUT=WHERE.", hint="Write --to alerts=text:alerts.csv.", code="malformed-value"
+                f"--to {pair}: not OUTPUT=WHERE.",
+                hint="Write --to alerts=text:alerts.csv.",
+                code="malformed-value",
+                found=pair,
             )
         try:
             found.setdefault(name, []).append(parse(where))

@@ -132,6 +132,7 @@ class Reference:
                 f"{text!r}: not a reference.",
                 hint="Write CAR[100], CAR['WVW123'], CAR[100].speed, [0], [-5] or [:].",
                 code="malformed-value",
+                found=text,
             )
         cuboid, number, quoted, attribute, place = match.groups()
         index = slice(None) if place == ":" else int(place) if place else None

@@ -116,23 +116,23 @@ class Compiler:
         """An expression that must be a number."""
         return self._expect(node, NUMBER)
 
-    def plain(self, node: exp.Expr) -> Value:
-        """An expression that must be a number or text."""
-        value = self.value(node)
+    def compile_plain(self, node: exp.Expr) -> Value:
+        """Compile an expression that must be a number or text."""
+        value = self.compile_value(node)
         return value if value.kind == TEXT else self._expect(node, NUMBER)
 
-    def truth(self, node: exp.Expr) -> Value:
-        """An expression that must be a condition."""
+    def compile_truth(self, node: exp.Expr) -> Value:
+        """Compile an expression that must be a condition."""
         return self._expect(node, TRUTH)
 
     def _expect(self, node: exp.Expr, kind: str) -> Value:
-        value = self.value(node)
+        value = self.compile_value(node)
         if value.kind != kind:
             self.complain(node, f"{node.sql('spark')} is {value.kind}, {kind} is needed{_advise(value.kind)}")
         return value
 
-    def value(self, node: exp.Expr) -> Value:
-        """Any expression."""
+    def compile_value(self, node: exp.Expr) -> Value:
+        """Compile any expression."""
         slot = self.slots.get(node.sql("spark"))
         if slot is not None:
             return Value(self._find_kind(slot), lambda view: view.plain(f"${slot}"))
@@ -145,7 +145,7 @@ class Compiler:
         return self.kinds[slot] if slot < len(self.kinds) else NUMBER
 
     def _compile_inner(self, node: exp.Expr) -> Value:
-        return self.value(node.this)
+        return self.compile_value(node.this)
 
     def _compile_negative(self, node: exp.Neg) -> Value:
         inner = self.number(node.this)
@@ -190,7 +190,7 @@ class Compiler:
         return Value(NUMBER, lambda _: np.asarray(given))
 
     def _compile_bracket(self, node: exp.Bracket) -> Value:
-        stream = self.value(node.this)
+        stream = self.compile_value(node.this)
         if stream.kind != STREAM:
             self.complain(node, f"{node.this.sql('spark')} is {stream.kind}; only an atomic stream has elements")
         place = node.expressions[0]
@@ -212,7 +212,7 @@ class Compiler:
     def _compile_binary(self, node: exp.Expr) -> Value:
         if type(node) in _COMPARISONS:
             compare = _COMPARISONS[type(node)]
-            a, b = self.plain(node.this), self.plain(node.expression)
+            a, b = self.compile_plain(node.this), self.compile_plain(node.expression)
             if a.kind != b.kind:
                 self.complain(node, f"{node.sql('spark')} compares {a.kind} with {b.kind}")
             if a.kind == TEXT:
@@ -224,7 +224,7 @@ class Compiler:
 
     def _compile_logic(self, node: exp.Expr) -> Value:
         if isinstance(node, exp.Not):
-            inner = self.truth(node.this)
+            inner = self.compile_truth(node.this)
             return Value(TRUTH, lambda view: Truth(*inner.of(view)[::-1]))
         if isinstance(node, exp.Between):
             low, high = exp.GTE(this=node.this, expression=node.args["low"]), node.args["high"]
@@ -239,7 +239,7 @@ class Compiler:
                 self.complain(node, "IS is followed by NULL or NOT NULL")
             tested = self.number(node.this)
             return Value(TRUTH, lambda view: _is_null(as_number(tested.of(view))))
-        a, b = self.truth(node.this), self.truth(node.expression)
+        a, b = self.compile_truth(node.this), self.compile_truth(node.expression)
         if isinstance(node, exp.Or):
             return Value(TRUTH, lambda view: _combine_any([a.of(view), b.of(view)]))
         return Value(TRUTH, lambda view: _combine_all(a.of(view), b.of(view)))
@@ -255,7 +255,7 @@ class Compiler:
                 node, f"no function '{name[:60]}'; {suggest(name, known).lower()}there are {', '.join(known)}"
             )
         saved, self.slots = self.slots, {}
-        values = [self.value(argument) for argument in arguments]
+        values = [self.compile_value(argument) for argument in arguments]
         self.slots = saved
         if not values:
             self.complain(node, f"{name}() needs an argument")

@@ -48,7 +48,7 @@ def _name(snapshot: Snapshot, query: Query) -> str:
 
 def _compute_parts(cuboid: Cuboid, query: Query) -> list[Part]:
     fragments = cuboid.fragments or [Fragment(cuboid.schema)]
-    return [query.part(Rows.of(fragment)) for fragment in fragments]
+    return [query.compute_part(Rows.of(fragment)) for fragment in fragments]
 
 
 @dataclass(frozen=True)

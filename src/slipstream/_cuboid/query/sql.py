@@ -130,22 +130,22 @@ class Query:
         conditions = (plan.where, plan.having, plan.limit)
         return all(condition is None for condition in conditions) and not (plan.grouped or plan.order)
 
-    def selected(self, view: View) -> tuple[Longs, Part]:
-        """The indexes of the rows of a view that a continuous query selects, and the result."""
-        rows = self._plan.selected(view)
-        return rows, self.rows(view.take(rows))
+    def select(self, view: View) -> tuple[Longs, Part]:
+        """Return the indexes of the rows of a view that a continuous query selects, and the result."""
+        rows = self._plan.select(view)
+        return rows, self.compute(view.take(rows))
 
-    def part(self, view: View) -> Part:
-        """The result on one fragment, to be merged."""
-        return self._plan.part(view)
+    def compute_part(self, view: View) -> Part:
+        """Compute the result on one fragment, to be merged."""
+        return self._plan.compute_part(view)
 
     def merge(self, parts: list[Part]) -> Part:
         """Merge the parts of all fragments; returns columns by name, with rows in order."""
         return self._plan.merge(parts)
 
-    def rows(self, view: View) -> Part:
-        """The result on a single view."""
-        return self.merge([self.part(view)])
+    def compute(self, view: View) -> Part:
+        """Compute the result on a single view."""
+        return self.merge([self.compute_part(view)])
 
 
 def _parse_tree(text: str) -> exp.Select:
@@ -197,13 +197,13 @@ class _Plan:
         """Compile."""
         tree = _parse_tree(query.text)
         compiler = Compiler(query.text, query.schema, query.patterns, query.functions)
-        where = compiler.truth(tree.args["where"].this) if tree.args.get("where") else None
+        where = compiler.compile_truth(tree.args["where"].this) if tree.args.get("where") else None
         items = _list_items(tree, query.schema)
         named = {item.alias.lower(): item.this for item in items if isinstance(item, exp.Alias)}
         keys = [
             _resolve(node, items, named) for node in (tree.args["group"].expressions if tree.args.get("group") else [])
         ]
-        groups = [compiler.plain(node) for node in keys]
+        groups = [compiler.compile_plain(node) for node in keys]
         everywhere = [*items, tree.args.get("having"), tree.args.get("order")]
         grouped = bool(groups) or any(_has_aggregate(node, query.schema) for node in everywhere)
         if grouped:
@@ -211,13 +211,13 @@ class _Plan:
             compiler.kinds = [group.kind for group in groups]
             # a slot that nothing is called by: from here on, attributes must be grouped by
             compiler.slots = {"": -1} | {text: place for place, text in enumerate(compiler.groups)}
-        values = [compiler.value(item) for item in items]
+        values = [compiler.compile_value(item) for item in items]
         for item, value in zip(items, values, strict=True):
             if value.kind not in (NUMBER, TEXT, STREAM):
                 compiler.complain(item, f"{value.kind} cannot be selected")
-        having = compiler.truth(tree.args["having"].this) if tree.args.get("having") else None
+        having = compiler.compile_truth(tree.args["having"].this) if tree.args.get("having") else None
         order = [
-            (compiler.plain(_resolve(node.this, items, named)), bool(node.args.get("desc")))
+            (compiler.compile_plain(_resolve(node.this, items, named)), bool(node.args.get("desc")))
             for node in (tree.args["order"].expressions if tree.args.get("order") else [])
         ]
         names = [
@@ -227,7 +227,7 @@ class _Plan:
         limit = _limit(compiler, tree.args["limit"]) if tree.args.get("limit") else None
         return cls(query.schema, names, values, where, grouped, groups, compiler.aggregates, having, order, limit)
 
-    def part(self, view: View) -> Part:
+    def compute_part(self, view: View) -> Part:
         """The result on one fragment: selected rows, or groups with partial aggregates."""
         with np.errstate(all="ignore"):
             if self.where is not None:
@@ -235,7 +235,7 @@ class _Plan:
                 view = view.take(rows) if rows.size < view.size else view
             return self._group_rows(view) if self.grouped else self._cut(self._select_rows(view))
 
-    def selected(self, view: View) -> Longs:
+    def select(self, view: View) -> Longs:
         """The indexes of the rows that satisfy the conditions of a query without groups."""
         rows = np.arange(view.size)
         with np.errstate(all="ignore"):

@@ -529,6 +529,7 @@ def parse_columns(
                 f"--columns {pair}: not a pair.",
                 hint="Write COLUMN=FIELD, as in id=vin,time=ts:ms.",
                 code="malformed-value",
+                found=pair,
             )
         if match["source"] == source or (match["source"] is None and match["column"] in schema):
             found[match["column"]] = match["field"]

@@ -66,6 +66,7 @@ def read_definition(encoding: str, file: Path) -> tuple[str, str]:
             f"--message-schema {file}: no such file.",
             hint="Give an .avsc, .proto or descriptor file.",
             code="no-such-file",
+            found=file,
         )
     if encoding == AVRO:
         text = path.read_text(encoding="utf-8", errors="replace")

@@ -56,6 +56,7 @@ class Registry:
                 f"--schema-registry {self.url}: not an address.",
                 hint="Write https://HOST:PORT.",
                 code="malformed-value",
+                found=self.url,
             )
         if "@" in parts.netloc:
             raise BadArgument(
@@ -70,6 +71,7 @@ class Registry:
                     hint=f"Known settings: {', '.join(PREFIX + name for name in (_USER, _TOKEN, _CA))}.",
                     code="unknown-value",
                     expected=[PREFIX + name for name in (_USER, _TOKEN, _CA)],
+                    found=PREFIX + key,
                 )
 
     def schema(self, number: int) -> RegisteredSchema | None:

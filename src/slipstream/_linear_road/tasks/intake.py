@@ -101,6 +101,7 @@ class Intake:
                 f"--lateness {self.lateness} is out of range.",
                 hint=f"Use 0 to {MOST_LATENESS} seconds.",
                 code="out-of-range",
+                found=self.lateness,
             )
 
     @property

@@ -188,7 +188,7 @@ class PublishingTollStage(TollStage):
         shard = self._layout.shards[self._layout.fragments.index(self.key) % len(self._layout.shards)]
         for name, query in self._publication.queries.items() if arrivals else ():
             with state.measure(QUERY + name):
-                rows = pa.concat_tables([as_table(query.rows(part)) for part in arrivals])
+                rows = pa.concat_tables([as_table(query.compute(part)) for part in arrivals])
             if rows.num_rows:
                 yield encode_matches(shard, second, name, rows)
 

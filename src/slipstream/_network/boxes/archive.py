@@ -115,6 +115,7 @@ class Archive(Operator):
                     f"archive: the column name {column!r} is reserved.",
                     hint="Rename it with a map box.",
                     code="bad-name",
+                    found=column,
                 )
         return {"trips": {self.id: tuples[self.id], **_POINT}, "rejects": {**tuples, _REASON: "text"}}
 

@@ -257,7 +257,10 @@ class Keep(Operator):
             require(tuples, name, *NUMBERS)
         if REASON in tuples:
             raise BadInput(
-                f"the column {REASON!r} is reserved for rejects.", hint="Rename it with a map box.", code="bad-name"
+                f"the column {REASON!r} is reserved for rejects.",
+                hint="Rename it with a map box.",
+                code="bad-name",
+                found=REASON,
             )
         return {"kept": tuples, "rejects": {**tuples, REASON: "text"}}
 
@@ -373,7 +376,7 @@ class CuboidQuery(_Asking):
         if arrivals is None:
             return {}
         query = _parse_query(keep, self.select)
-        rows, found = query.selected(arrivals)
+        rows, found = query.select(arrivals)
         return {"out": kept.take(rows).with_columns(_convert_result(found, _find_types(query)))}
 
 
@@ -420,7 +423,10 @@ class CuboidLookup(_Asking):
         for name in self.columns:
             if name in tuples:
                 raise BadInput(
-                    f"column {name!r} already exists in the tuple.", hint="Rename the result.", code="duplicate-name"
+                    f"column {name!r} already exists in the tuple.",
+                    hint="Rename the result.",
+                    code="duplicate-name",
+                    found=name,
                 )
         found = _find_types(self._query(_is_keep(keep)))
         for name, type_ in found.items():
@@ -436,7 +442,7 @@ class CuboidLookup(_Asking):
         """Look up rows as of each tuple's arrival."""
         known, rows = state["cuboid"].as_of(tuples[self.by], tuples.order[:, 0].copy(), kept.order[:, 0].copy())
         query = self._query(keep)
-        found = _convert_result(query.rows(rows), _find_types(query))
+        found = _convert_result(query.compute(rows), _find_types(query))
         if not self.outer:
             return {"out": tuples.take(known).plus(**found)}
         return {"out": tuples.plus(**{name: _scatter(column, known) for name, column in found.items()})}
@@ -468,7 +474,9 @@ def collect_cuboids(boxes: Iterable[tuple[Any, Sequence[operators.Schema]]]) -> 
     for box, inputs in boxes:
         for name, schema in box.published(*inputs).items() if isinstance(box, Operator) else ():
             if name in found:
-                raise BadInput(f"two boxes keep the cuboid {name!r}.", hint="Rename one.", code="duplicate-name")
+                raise BadInput(
+                    f"two boxes keep the cuboid {name!r}.", hint="Rename one.", code="duplicate-name", found=name
+                )
             found[name] = schema
         patterns |= box.patterns if isinstance(box, Keep) else {}
     return Catalogue(found, patterns) if found else None

@@ -357,6 +357,7 @@ def register(operator: OperatorClass) -> OperatorClass:
             f"operator {label}: {operator.name!r} is not a valid name.",
             hint='Set name = "..." in the class, with lower-case letters, digits and underscores.',
             code="bad-name",
+            found=operator.name,
         )
     if not dataclasses.is_dataclass(operator) or not operator.__dataclass_params__.frozen:  # type: ignore[attr-defined]
         raise BadArgument(

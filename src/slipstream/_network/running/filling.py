@@ -76,6 +76,7 @@ def build_network(script: Script, ranges: tuple[int, ...] = ()) -> Network:
             f"--ranges {ranges}: not in increasing order.",
             hint="Give the first key of each range.",
             code="out-of-range",
+            found=ranges,
         )
     builder = Builder(name)
     box = _find_unused(name, script.queries)

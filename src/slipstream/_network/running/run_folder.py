@@ -649,6 +649,7 @@ def collect_destinations(network: Network, more: Wheres) -> dict[str, list[str]]
                 hint=f"Outputs: {', '.join([*found, REJECTS])}.",
                 code="unknown-name",
                 expected=[*found, REJECTS],
+                found=name,
             )
         found[name] = list(dict.fromkeys([*found.get(name, []), *wheres]))
     return {name: wheres for name, wheres in found.items() if wheres}
