@@ -173,7 +173,7 @@ def test_a_network_is_optimised_by_what_a_feed_has_at_the_start(spark, slipstrea
     assert "--optimise needs --input" in slipstream(*command, "--optimise").err
     done = slipstream(*command, "--input", f"cars={tmp_path / 'in'}", "--format", "json", "--optimise", "--json")
     told = " ".join(done.err.split())
-    assert "measuring by the tuples that are there: 200 of cars (at most 100,000, or 3 s of reading)" in told
+    assert "measuring the tuples available now: 200 of cars (at most 100,000, or 3 s of reading)" in told
     expected = [row for row in rows if row["id"] != "x" and row["speed"] * 5 / 8 > 10]
     assert (done.code, done.json) == (0, {"fast": len(expected)}), done.err
     chosen = files.load(tmp_path / "out" / "network.yaml")
