@@ -93,6 +93,7 @@ CODES = {
     "unreadable-file": "A file cannot be read in its format.",
     "unreadable-line": "A line, a row or an element of a file cannot be read, or contradicts the others.",
     "user-code": "A function, a rule set, an operator or a source of yours failed or returned something unusable.",
+    "workers-differ": "The Python of Spark's workers cannot import Slipstream.",
     "wrong-file-type": "A file or folder is not of the expected kind: no run, no job's folder, an unknown extension.",
     "wrong-version": "A file or a job's state was written by another version.",
 }
@@ -235,28 +236,65 @@ class SlipstreamError(Exception):
 
 
 class BadArgument(SlipstreamError):
-    """An argument or option that cannot be used as given."""
+    """An argument or option that cannot be used as given.
+
+    >>> import slipstream as ss
+    >>> try:
+    ...     ss.read("nowhere.csv")
+    ... except ss.BadArgument as error:
+    ...     print(error.message)
+    nowhere.csv: no such file or folder.
+    """
 
     exit_code = 2
     usual_code = "bad-argument"
 
 
 class BadInput(SlipstreamError):
-    """A file or stream whose contents cannot be used."""
+    """A file or stream whose contents cannot be used, or an expression that does not fit them.
+
+    >>> import slipstream as ss
+    >>> try:
+    ...     ss.read("kafka://broker:9092/positions").filter("sped < 20")
+    ... except ss.BadInput as error:
+    ...     print(error.code, error.found)
+    unknown-column sped
+    """
 
     exit_code = 3
     usual_code = "bad-input"
 
 
 class Unavailable(SlipstreamError):
-    """Something the machine lacks: Java, disk space, a server, a port."""
+    """Something the machine lacks: Java, disk space, a server, a port.
+
+    >>> import slipstream as ss
+    >>> issubclass(ss.Unavailable, ss.SlipstreamError), ss.Unavailable.exit_code
+    (True, 4)
+    """
 
     exit_code = 4
     usual_code = "unavailable"
 
 
 class CheckFailed(SlipstreamError):
-    """The work was done, and a check of its result failed."""
+    """The work was done, and a check of its result failed.
+
+    >>> import slipstream as ss
+    >>> from slipstream import testing
+    >>> class Moody(ss.Source):
+    ...     schema = {"n": "bigint"}
+    ...     numbers = iter(range(9))
+    ...     def latest(self, start):
+    ...         return 1
+    ...     def read(self, start, end):
+    ...         return {"n": [next(self.numbers)]}
+    >>> try:
+    ...     testing.check_source(Moody(), most_batches=1)
+    ... except ss.CheckFailed as error:
+    ...     print(error.message)
+    Moody.read(0, 1) returned other tuples when it was called again.
+    """
 
     exit_code = 5
     usual_code = "check-failed"

@@ -148,6 +148,12 @@ class MemoryHost:
     :meth:`run` reads the job's own sources (:class:`slipstream.Source`) to their end; :meth:`send` brings tuples of
     any source, such as a topic. What leaves the job is returned, kept in ``outputs``, and sent to destinations of your
     own. Expressions that only Spark can compute are refused; test those with a session.
+
+    >>> import slipstream as ss
+    >>> cars = ss.read("kafka://broker:9092/cars", {"id": "bigint", "speed": "double"})
+    >>> host = MemoryHost(ss.Job("out").write(cars.filter("speed < 20"), name="slow"))
+    >>> host.send([{"id": 1, "speed": 15.0}, {"id": 2, "speed": 80.0}])
+    {'slow': [{'id': 1, 'speed': 15.0}]}
     """
 
     def __init__(self, job: Job, *, clock: ManualClock | None = None) -> None:

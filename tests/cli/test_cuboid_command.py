@@ -35,7 +35,7 @@ SCRIPT = declare.parse(
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three batches of a stream, as `cuboid run` leaves them; the last is not committed."""
     out = tmp_path_factory.mktemp("out")
-    files.Catalogue(SCRIPT.cuboids, SCRIPT.patterns, journal="../batches.jsonl").write(out / "snapshot")
+    files.Catalogue(SCRIPT.cuboids, SCRIPT.patterns).write(out / "snapshot")
     query = Query.parse(SCRIPT.queries["rising"], SCRIPT.cuboids, SCRIPT.patterns)
     keeper, store = FragmentState(SCRIPT.cuboids["stock"]), MemoryStore()
     committed = outputs.Outputs(out, "test", {"rising": make_empty_rows(query).schema})
@@ -273,7 +273,7 @@ def test_after_a_failure_the_hint_is_true(
 
 
 def test_a_metric_of_nothing_is_told(slipstream: Slipstream, tmp_path: Path) -> None:
-    files.Catalogue(SCRIPT.cuboids, journal="../batches.jsonl").write(tmp_path / "snapshot")
+    files.Catalogue(SCRIPT.cuboids).write(tmp_path / "snapshot")
     assert slipstream("cuboid", "metrics", tmp_path).code == 4
 
 

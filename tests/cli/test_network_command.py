@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from commands import Slipstream
 from slipstream._cli.network.options import assign_rates, parse_rates
@@ -163,22 +164,37 @@ outputs:
 """
 
 
-def test_a_network_is_optimised_by_what_a_feed_has_at_the_start(spark, slipstream: Slipstream, tmp_path: Path) -> None:
-    """The network that was chosen is stored, and stays when the job is started again."""
+def test_a_network_is_optimised_by_what_a_feed_has_at_the_start(
+    spark, slipstream: Slipstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It fails with the first batch, and resumes with the network that was chosen."""
     (tmp_path / "net.yaml").write_text(SPEEDS)
     (tmp_path / "in").mkdir()
     rows = [{"id": "abx"[number % 3], "speed": number % 40} for number in range(200)]
     (tmp_path / "in" / "1.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
     command = ("network", "run", tmp_path / "net.yaml", "--out", tmp_path / "out")
-    assert "--optimise needs --input" in slipstream(*command, "--optimise").err
-    done = slipstream(*command, "--input", f"cars={tmp_path / 'in'}", "--format", "json", "--optimise", "--json")
-    told = " ".join(done.err.split())
+    # in the folder of the job, so that what measures the boxes does not fail
+    monkeypatch.setenv("SLIPSTREAM_FAILPOINT", f"outputs.before-journal:{tmp_path / 'out' / 'failed'}:ENOSPC")
+    failed = slipstream(*command, "--input", f"cars={tmp_path / 'in'}", "--format", "json", "--optimise")
+    assert (failed.code, failed.out) == (4, "")
+    told = " ".join(failed.err.split())
     assert "measuring the tuples available now: 200 of cars (at most 100,000, or 3 s of reading)" in told
+    # by their costs, one filter goes before the map, or both become one
+    assert "optimised: " in told, failed.err
+    chosen = files.load(tmp_path / "out" / "network.yaml")
+    assert chosen != files.load(tmp_path / "net.yaml")
+    assert "--optimise needs --input" in slipstream(*command, "--optimise").err
+    done = slipstream(*command, "--json")
     expected = [row for row in rows if row["id"] != "x" and row["speed"] * 5 / 8 > 10]
     assert (done.code, done.json) == (0, {"fast": len(expected)}), done.err
-    chosen = files.load(tmp_path / "out" / "network.yaml")
-    assert slipstream(*command, "--json").json == {"fast": len(expected)}
     assert files.load(tmp_path / "out" / "network.yaml") == chosen
+    assert slipstream(*command, "--json").json == {"fast": len(expected)}
+    # a complete job does not call rows its own that somebody else has written
+    table = str(tmp_path / "out" / "outputs" / "fast")
+    write_deltalake(table, pa.table(DeltaTable(table).to_pyarrow_table()).slice(0, 1), mode="append")
+    refused = slipstream(*command, "--json")
+    assert refused.code == 3
+    assert "Something else has changed this table" in refused.err
 
 
 def test_a_feed_with_nothing_to_measure_by_runs_as_it_is_written(spark, slipstream: Slipstream, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from slipstream._cuboid.query.sql import Query
 from slipstream._cuboid.snapshots import files, publish
 from slipstream._cuboid.snapshots.snapshot import Snapshot
 from slipstream._cuboid.sources import make_cuboid_feed
+from slipstream._io.outputs.journal import Batch, append
 from slipstream._linear_road.job.engine import Settings, toll_run
 from slipstream._linear_road.state.accounts import ACCOUNT
 from slipstream._linear_road.state.cars import CAR as TOLLED
@@ -33,7 +34,6 @@ from slipstream._linear_road.state.published import CAR
 from slipstream._network.running.filling import build_network, fill
 from slipstream._runtime import shared_arrays
 from slipstream._spark import session
-from slipstream._tools.logs import encode_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,7 +72,7 @@ def reports(rng: np.random.Generator, size: int) -> dict[str, Any]:
 def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A snapshot of ten million cars."""
     out = tmp_path_factory.mktemp("big")
-    files.Catalogue({"car": CAR}, journal="../batches.jsonl").write(out / "snapshot")
+    files.Catalogue({"car": CAR}).write(out / "snapshot")
     rng = np.random.default_rng(1)
     for number in range(FRAGMENTS):
         fragment = Fragment(CAR, CARS // FRAGMENTS)
@@ -81,7 +81,7 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
             append_rows(fragment, keys, reports(rng, keys.size), show=False)
         fragment.delta()
         publish.publish(out / "snapshot", "car", number, 0, fragment)
-    (out / "batches.jsonl").write_bytes(encode_line({"batch": 0}))
+    append(out, Batch(0, 0))
     return out
 
 
@@ -108,8 +108,7 @@ def write_on(out: Path, ended: Any) -> None:
             append_rows(fragment, keys, reports(rng, keys.size), show=False)
             fragment.delta()
             publish.publish(out / "snapshot", "car", number, batch, fragment)
-        with (out / "batches.jsonl").open("ab") as journal:
-            journal.write(encode_line({"batch": batch}))
+        append(out, Batch(batch, 0))
         batch += 1
 
 

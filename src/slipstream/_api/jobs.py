@@ -24,14 +24,14 @@ from slipstream._errors import BadArgument, BadInput, SlipstreamError
 from slipstream._feeds.tuples import POSITION, REPORT_EVERY
 from slipstream._io.outputs import REJECTS, check_journal
 from slipstream._io.outputs.destinations import Destination, parse
+from slipstream._moving.files import PLACES
 from slipstream._network import drawing, files
 from slipstream._network.algebra import Network
 from slipstream._network.boxes.archive import Archive
 from slipstream._network.running.driving import drive
 from slipstream._network.running.run_folder import ALL, FILE, Execution
 from slipstream._network.schemas import check
-from slipstream._runtime.status import has_finished
-from slipstream._spark import session
+from slipstream._spark import session, workers
 from slipstream._spark.shipping import ship
 from slipstream._tools.locations import local
 from slipstream._tools.progress import silent
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
 #: in the folder of a job: static DataFrames that it reads
 GIVEN = "given"
-#: columns that hold a place, in the order in which they are looked for
-_PLACES = (("x", "y"), ("longitude", "latitude"), ("lon", "lat"), ("lng", "lat"))
 #: a silence that ends a trip, in seconds, unless the caller says otherwise
 _GAP = 300
+#: the hint when a job failed
+_RESUMES = "Committed output is safe: starting the same job again resumes it."
 #: settings of brokers that must not be written down
 Settings = Mapping[str, str]
 
@@ -208,7 +208,7 @@ class Job:
         """
         network, settings = self.network, dict(kafka or {})
         execution = self._find_resumed(network, settings)
-        if execution and has_finished(execution.folder, execution.source) and not execution.waiting():
+        if execution and execution.has_finished():
             return RunningJob(execution, None)
         with silent():
             mine = self._session(spark or session.build("slipstream"))
@@ -229,6 +229,7 @@ class Job:
 
     def _session(self, spark: SparkSession) -> SparkSession:
         """A session of the job's own, so that the user's keeps its settings; but a DataFrame is read by its own."""
+        workers.use_this_python()
         for origin in origins(self._outputs.values()).values():
             if origin.needs_session_of is not None:
                 found: SparkSession = origin.needs_session_of.sparkSession
@@ -286,7 +287,7 @@ def _trips(
 ) -> tuple[Stream, Archive]:
     """The points of a stream, and the box that makes trips of them."""
     columns = stream.columns
-    pair = (x, y) if x and y else next((pair for pair in _PLACES if set(pair) <= set(columns)), None)
+    pair = (x, y) if x and y else next((pair for pair in PLACES if set(pair) <= set(columns)), None)
     late = None if lateness is None else types.seconds(lateness, "lateness")
     if pair is None and has_reports(stream._types):
         reports = stream.filter(f"type = {POSITION}") if "type" in columns else stream
@@ -310,6 +311,15 @@ class RunningJob:
     """A job that runs in the background, or has ended. ``Job.start`` returns it.
 
     It is also a context manager: the job is stopped when the block ends.
+
+    >>> import slipstream as ss
+    >>> cars = ss.read("positions.csv", follow=True)
+    >>> with ss.Job("live").write(cars.filter("speed < 20"), name="slow").start() as job:
+    ...     status = job.wait_for(lambda status: status.tuples == 5).status()
+    >>> status.outputs
+    {'slow': 2}
+    >>> job.status().why
+    'asked to stop'
     """
 
     def __init__(
@@ -424,7 +434,7 @@ class RunningJob:
         try:
             session.activate(spark)
             with silent():
-                drive(spark, self._execution, self._tables, trains=ALL)
+                drive(spark, self._execution, self._tables, trains=ALL, again=_RESUMES)
         except BaseException as error:  # whoever waits is told, whatever it was
             self._error = error.with_traceback(None) if isinstance(error, SlipstreamError) else error
         finally:

@@ -471,7 +471,13 @@ class Stream:
 
 
 class Window:
-    """A stream divided into windows; :meth:`agg` computes something for each. :meth:`Stream.window` returns one."""
+    """A stream divided into windows; :meth:`agg` computes something for each. :meth:`Stream.window` returns one.
+
+    >>> import slipstream as ss
+    >>> windows = ss.read("kafka://broker:9092/positions").window("time", "1 minute", by="segment")
+    >>> windows.agg(cars="count(distinct id)").columns
+    ['segment', 'time', 'cars']
+    """
 
     def __init__(
         self, stream: Stream, on: str, size: float, every: float, by: tuple[str, ...], lateness: float
@@ -505,7 +511,16 @@ class Window:
 
 
 class Kept(Stream):
-    """A stream whose tuples a cuboid keeps; the cuboid can be queried at every tuple, and by readers."""
+    """A stream whose tuples a cuboid keeps; the cuboid can be queried at every tuple, and by readers.
+
+    :meth:`Stream.keep` returns one. It is the stream itself, too, so that other boxes can follow.
+
+    >>> import slipstream as ss
+    >>> cars = ss.read("kafka://broker:9092/cars", {"id": "bigint", "speed": "double"})
+    >>> kept = cars.keep("CREATE CUBOID car (id BIGINT KEY, speed AST(6))")
+    >>> kept.columns, kept.query("SELECT id, max(speed) AS most FROM car").columns
+    (['id', 'speed'], ['id', 'most'])
+    """
 
     @property
     def cuboid(self) -> Published:
@@ -625,7 +640,8 @@ class Tolled:
         return self._make_published("accident")
 
     def _make_published(self, name: str) -> Published:
-        found = cast("Toll", self._place.what).published()
+        reports = cast("Stream", self._place.inputs[0])
+        found = cast("Toll", self._place.what).published(reports._types)
         if name not in found:
             raise BadArgument(
                 "toll: nothing is published.", hint="Leave out publish=False.", code="conflicting-options"

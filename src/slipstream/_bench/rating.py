@@ -19,7 +19,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
 import psutil
 
 from slipstream._bench.postgres import run_postgres
@@ -32,6 +31,7 @@ from slipstream._runtime import metrics, shared_arrays
 from slipstream._runtime.state_cache import WARM
 from slipstream._tools import child_processes
 from slipstream._tools.progress import say
+from slipstream._tools.quantiles import quantiles
 from slipstream._tools.temporary import PREFIX
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def read_responses(output: Path) -> dict[str, ResponseSummary]:
     limits = find_edition("2004").limits
     responses = {}
     for kind, delays in sorted(found.items()):
-        p50, p99, longest = np.percentile(delays, (50, 99, 100)).round(3).tolist()
+        p50, p99, longest = (round(value, 3) for value in quantiles(delays, (0.5, 0.99, 1)))
         responses[ANSWERS[int(kind)]] = ResponseSummary(p50, p99, longest, limits[int(kind)])
     return responses
 

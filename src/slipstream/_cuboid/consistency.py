@@ -23,6 +23,7 @@ from slipstream._cuboid.snapshots.files import FILE, FOLDER, Catalogue
 from slipstream._runtime import metrics
 from slipstream._runtime.metrics import BatchMetrics
 from slipstream._tools.logs import read_lines
+from slipstream._tools.quantiles import quantiles
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -143,7 +144,7 @@ def plot_qos_map(found: list[Moment]) -> Figure:
     axes.plot(minutes, between, color="#D55E00", linewidth=1.8, label="1/λ: time between tuples")
     top = np.maximum(between, sum(bands))
     axes.fill_between(minutes, sum(bands), between, color="#D55E00", alpha=0.08, label="QTC: capacity left")
-    axes.set(xlabel="minute of the run", ylabel="µs per tuple", ylim=(0, 1.25 * float(np.percentile(top, 95))))
+    axes.set(xlabel="minute of the run", ylabel="µs per tuple", ylim=(0, 1.25 * quantiles(top, (0.95,))[0]))
     axes.set_xlim(minutes[0], max(minutes[-1], minutes[0] + 1e-3))
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#e5e9ee")

@@ -89,7 +89,8 @@ def as_table(found: Part) -> pa.Table:
 
 def _as_arrow(column: npt.NDArray[Any]) -> pa.Array:
     if column.ndim > 1:
-        return pa.array(column.tolist())
+        # of streams without rows, Arrow could not tell the type from the values
+        return pa.array(column.tolist(), pa.list_(pa.from_numpy_dtype(column.dtype)))
     return pa.array(column, pa.string() if column.dtype == object else None)
 
 

@@ -23,6 +23,7 @@ from numba.core.errors import NumbaError
 from slipstream._errors import BadArgument, BadInput
 from slipstream._moving import columns, motion, nearness, places, types
 from slipstream._moving.columns import IPoints, Lines, MBools, MPoints, MReals, Periods, Points
+from slipstream._spark import workers
 from slipstream._tools.numba_tools import Bools, Longs
 
 if TYPE_CHECKING:
@@ -391,7 +392,16 @@ def _arrow_udf(call: Callable[..., pa.Array], arity: int, returns: str) -> Any:
 
 
 def register(spark: SparkSession) -> None:
-    """Register every operator as a SQL function of the session; changes none of its settings."""
+    """Register every operator as a SQL function of the session; changes none of its settings.
+
+    >>> import slipstream.functions as sf
+    >>> sf.register(trips.sparkSession)
+    >>> trips.selectExpr("id", "travelled(Trip) AS metres").toPandas()
+          id  metres
+    0  van-1  1000.0
+    1  van-2  1000.0
+    2  van-3     0.0
+    """
     for name in (*(function.name for function in FUNCTIONS), *ON_ARROW):
         spark.udf.register(name, operator(name))
     for name, (arguments, returns, body) in IN_SQL.items():
@@ -410,5 +420,6 @@ def operator(name: str) -> Callable[..., Column]:
     else:
         function = next(function for function in FUNCTIONS if function.name == name)
         returns, call, arity = function.returns, function, function.arity
+    workers.use_this_python()
     made: Callable[..., Column] = _arrow_udf(call, arity, returns.sql)
     return made

@@ -13,15 +13,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from defusedxml import ElementTree
 from defusedxml.common import DefusedXmlException
 
 from slipstream._errors import MALFORMED, BadArgument, BadInput, Unavailable
 from slipstream._moving.plane import Plane
-from slipstream._moving.value import METRES, MovingPoint, check_metres, instant, micros
-
-Vertex = tuple[datetime, float, float]
+from slipstream._moving.value import METRES, MovingPoint, Vertex, check_metres, instant, micros, project
 
 
 def read_gpx(path: Path, plane: Plane) -> MovingPoint:
@@ -40,14 +37,12 @@ def read_gpx(path: Path, plane: Plane) -> MovingPoint:
     return _make_point([_project(segment, plane, path) for segment in segments if segment], path)
 
 
-def _project(vertices: list[Vertex], plane: Plane, path: Path) -> list[Vertex]:
+def _project(vertices: list[Vertex], plane: Plane | None, path: Path) -> list[Vertex]:
     """Project vertices in degrees to the plane."""
-    times, lon, lat = zip(*vertices, strict=True)
     try:
-        x, y = plane.project(np.array(lon), np.array(lat))
+        return project(vertices, plane)
     except BadInput as error:
         raise error.within(str(path)) from error
-    return list(zip(times, x.tolist(), y.tolist(), strict=True))
 
 
 def _gpx_point(path: Path, number: int, point: Any) -> Vertex:
@@ -104,8 +99,7 @@ def read_csv(
         )
     across, along = (lon, lat) if lon and lat else (x, y)
     rows = _csv_rows(path, who, t, across, along)
-    if plane is not None:
-        rows = {name: _project(vertices, plane, path) for name, vertices in rows.items()}
+    rows = {name: _project(vertices, plane, path) for name, vertices in rows.items()}
     points = {name: _make_point([vertices], path) for name, vertices in rows.items()}
     if plane is None:
         hint = f'Use lon="{x}", lat="{y}" and a plane, for example {{plane}}; {METRES}.'

@@ -15,7 +15,6 @@ import numpy as np
 
 from slipstream._errors import BadArgument
 from slipstream._network.boxes import operators
-from slipstream._network.flow import LIST
 from slipstream._network.types import SPARK_TYPES
 from slipstream._sql.allowed import AGGREGATES, FUNCTIONS, KEYWORDS, TYPES
 
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
 
 #: stored tables: name -> column -> values
 Stored: TypeAlias = Mapping[str, Mapping[str, Any]]
-
-#: the types a column can have, including those that only outputs accept
-DELIVERED_TYPES = {**SPARK_TYPES, LIST: "array<double>"}
 
 
 @dataclass(frozen=True)

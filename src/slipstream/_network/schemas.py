@@ -108,7 +108,7 @@ def check(network: Network, spark: SparkSession | None) -> Checked:
     checker = _Checker(checked, spark)
     for node in checked.nodes:
         checker.check(node)
-    collect_cuboids(node.box for node in network.nodes)
+    collect_cuboids((node.box, checked.inputs(node)) for node in checked.nodes)
     _check_ends(checked)
     return checked
 

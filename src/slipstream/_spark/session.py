@@ -175,6 +175,7 @@ def build(
     asked: dict[str, Any] = {**(conf or {})}
     if is_running():
         started = SparkSession.builder.config(map=asked).getOrCreate()
+        workers.use_this_python()
     else:
         say("Starting Spark ...")
         conf = _with_archived_classes(settings(master, quick=quick) | asked)
@@ -416,6 +417,12 @@ def _translate_text(text: str, hint: str, checkpoint: Path | None) -> Slipstream
             "Spark's JVM has run out of memory.",
             hint=f"{hint} SLIPSTREAM_DRIVER_MEMORY=4g, for example, gives it more.",
             code="out-of-memory",
+        )
+    if "No module named 'slipstream'" in text:
+        return Unavailable(
+            "Spark's Python workers cannot import slipstream.",
+            hint=f"Set PYSPARK_PYTHON={sys.executable} before the session starts, or install Slipstream there.",
+            code="workers-differ",
         )
     for known, message, code in (
         ("No space left on device", "The disk is full.", "disk-full"),

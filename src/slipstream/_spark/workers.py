@@ -35,6 +35,21 @@ def make_python_command(folder: Path) -> str:
     return str(script) if os.access(script, os.X_OK) else sys.executable
 
 
+def use_this_python() -> None:
+    """Make workers of a local session that somebody else started run this Python, unless ``PYSPARK_PYTHON`` is set.
+
+    PySpark would run the ``python3`` on the path, which in a script that is not run from an activated environment has
+    none of its packages. This is no setting of the session, and functions that exist already are not affected.
+    """
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    if context is None or "PYSPARK_PYTHON" in os.environ:
+        return
+    if (context.master or "").startswith("local"):
+        context.pythonExec = sys.executable
+
+
 def main() -> None:
     """Run the daemon."""
     from pyspark import daemon

@@ -23,6 +23,7 @@ from slipstream._errors import BadArgument
 from slipstream._feeds.clock import Clock
 from slipstream._feeds.run import MINUTE, Run
 from slipstream._tools.progress import bar
+from slipstream._tools.quantiles import quantiles
 
 #: a driver that lags more than this, in seconds, voids the run
 MAX_LAG = 1.0
@@ -200,7 +201,7 @@ def drive(run: Run, plan: DrivePlan, encode: Encode, to: Destination, pace: Pace
         speed=plan.speed,
         took=round(time.monotonic() - began, 3),
         max_lag=round(lags[latest], 3),
-        p99_lag=round(float(np.percentile(list(lags.values()), 99)), 3),
+        p99_lag=round(quantiles(list(lags.values()), (0.99,))[0], 3),
         latest_second=latest,
         origin_epoch_ms=pace.epoch_ms,
     )

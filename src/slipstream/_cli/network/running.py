@@ -38,7 +38,7 @@ from slipstream._cli.network.options import (
     parse_rates,
     read_stored_tables,
 )
-from slipstream._cli.network.starting import RunOptions, check_options, find_begun, is_complete, prepare, run
+from slipstream._cli.network.starting import RunOptions, check_options, find_begun, prepare, run
 from slipstream._spark import session
 from slipstream._tools.progress import say
 
@@ -141,7 +141,7 @@ def run_network(
     check_options(options)
     network = load_network(file, functions)
     before = None if options.inputs else find_begun(network, out)
-    if before is not None and is_complete(before):
+    if before is not None and before.has_finished():
         say(f"{before.folder}: already complete, nothing to do.")
         _print_summary(before, as_json)
         return

@@ -123,15 +123,6 @@ def find_begun(network: Network, out: Path) -> Execution | None:
     return found
 
 
-def is_complete(before: Execution) -> bool:
-    """Whether all input of a network has been processed."""
-    from slipstream._runtime.status import has_finished
-
-    return (
-        bool(before.feeds or before.recording) and has_finished(before.folder, before.source) and not before.waiting()
-    )
-
-
 def prepare(options: RunOptions, network: Network, before: Execution | None) -> Prepared:
     """Check what needs the network, and open the inputs."""
     from slipstream._network.running.recordings import read_inputs

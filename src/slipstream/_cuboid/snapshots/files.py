@@ -9,7 +9,7 @@
 
 Tasks write files atomically under the number of their batch, so that a repeated batch replaces its files. Files are
 ignored until their batch is committed, and there is one record of that for all fragments and cuboids: the journal of
-the job, or the commit log of Spark's checkpoint. So a reader never sees part of a batch.
+the job. So a reader never sees part of a batch.
 
 An image is mapped into memory, not read: opening it is instant, and the readers of a machine share its pages.
 """
@@ -30,9 +30,8 @@ from slipstream._cuboid.query.stream_functions import Pattern
 from slipstream._cuboid.schema import KEY, Schema
 from slipstream._errors import MALFORMED, BadArgument, BadInput
 from slipstream._feeds.names import decode_checked
-from slipstream._io.outputs.journal import RESCUE, last_in_checkpoint
+from slipstream._io.outputs import JOURNAL, last_batch
 from slipstream._runtime.names import Names
-from slipstream._tools.logs import read_last_line
 from slipstream._tools.numba_tools import Longs
 from slipstream._tools.staging import atomic_write
 from slipstream._tools.strict_json import parse_json
@@ -47,19 +46,17 @@ _PAGE = 4096
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The contents of a snapshot; ``journal`` or ``checkpoint`` lists the committed batches."""
+    """The contents of a snapshot; ``journal`` lists the committed batches."""
 
     cuboids: dict[str, Schema]
     patterns: dict[str, Pattern] = field(default_factory=dict)
-    journal: str = ""
-    checkpoint: str = ""
+    journal: str = f"../{JOURNAL}"
 
     def write(self, folder: Path) -> None:
         """Write the catalogue of a snapshot, replacing any existing one."""
         body = {
             "version": VERSION,
             "journal": self.journal,
-            "checkpoint": self.checkpoint,
             "cuboids": {name: schema.to_json() for name, schema in self.cuboids.items()},
             "patterns": {name: pattern.values for name, pattern in self.patterns.items()},
         }
@@ -83,7 +80,9 @@ class Catalogue:
                 raise ValueError(f"version {body['version']}, but this version reads {VERSION}")
             cuboids = {name: Schema.from_json(schema) for name, schema in body["cuboids"].items()}
             patterns = {name: Pattern(name, tuple(map(float, values))) for name, values in body["patterns"].items()}
-            return cls(cuboids, patterns, str(body["journal"]), str(body["checkpoint"]))
+            if Path(body["journal"]).name != JOURNAL:
+                raise ValueError("without the journal of a job; another version of Slipstream wrote it")
+            return cls(cuboids, patterns, body["journal"])
         except (OSError, BadArgument, *MALFORMED) as error:
             raise BadInput(
                 f"{place}: cannot be read ({error}).", hint="Create the snapshot again.", code="damaged-output"
@@ -91,18 +90,8 @@ class Catalogue:
 
     def committed(self, folder: Path) -> int:
         """The last committed batch; -1 before the first."""
-        if self.journal:
-            return read_last_batch(folder / self.journal)
-        return last_in_checkpoint(folder / self.checkpoint)
-
-
-def read_last_batch(file: Path) -> int:
-    """Return the batch in the last complete line of a journal; -1 before the first."""
-    try:
-        last = read_last_line(file)
-        return int(last["batch"]) if last else -1
-    except MALFORMED as error:
-        raise BadInput(f"{file}: damaged ({error}).", hint=RESCUE, code="damaged-output") from error
+        last = last_batch((folder / self.journal).parent)
+        return -1 if last is None else last.batch
 
 
 def locate_fragment(snapshot: Path, name: str, fragment: int) -> Path:

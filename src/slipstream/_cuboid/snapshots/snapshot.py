@@ -88,6 +88,13 @@ class Cuboid:
 
     ``Results.cuboid`` returns one. ``cuboid[100].speed[0]`` is the latest speed of key 100, ``speed[-1]`` the one
     before it. A notebook shows the most recently updated keys.
+
+    >>> import slipstream as ss
+    >>> cars = ss.open("out").cuboid("car")
+    >>> cars
+    <Cuboid car: 2 keys>
+    >>> 1 in cars, cars[2].speed[0], cars[2].speed[-1]
+    (True, 10.0, 15.0)
     """
 
     def __init__(self, schema: Schema, lock: threading.RLock) -> None:
@@ -102,6 +109,9 @@ class Cuboid:
 
     def __len__(self) -> int:
         return sum(map(len, self.fragments))
+
+    def __repr__(self) -> str:
+        return f"<Cuboid {self.schema.name}: {len(self):,} keys>"
 
     def __contains__(self, key: int | str) -> bool:
         return self._copy_row(self._convert_key(key)) is not None

@@ -26,7 +26,7 @@ from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import FIELDS, REPORT_EVERY
 from slipstream._io import sources
 from slipstream._io.kafka import Topic
-from slipstream._io.outputs import CHECKPOINT, COMPACT_EVERY, Outputs
+from slipstream._io.outputs import CHECKPOINT, COMPACT_EVERY, Outputs, check_tables
 from slipstream._io.outputs.kafka import Publisher
 from slipstream._io.report_packing import ReportPacking, frame_has_text_ids, pack_frame
 from slipstream._io.reports import has_text_ids, report_feed
@@ -180,7 +180,7 @@ def _check(out: Path, settings: Settings, fixed: dict[str, Any]) -> None:
         parse_instant(settings.start)
     for topic in settings.topics:
         topic.check_broker()
-    parse_queries(settings.queries)
+    parse_queries(settings.queries, named=fixed["ids"] == TEXTS)
     check_job(out, fixed)
     last = last_batch(out)
     check_texts(out, last.detail if last else Detail())
@@ -209,6 +209,7 @@ def finished_summary(out: Path, source: str, until: int | None = None) -> dict[s
     """Return the summary of a job that has already processed all of this input, or None."""
     if not has_finished(out, source, until):
         return None
+    check_tables(out, Layout.read(out).id)
     say(f"{out} is already complete; nothing to do.")
     summary: dict[str, Any] = json.loads((out / SUMMARY).read_text(encoding="utf-8"))
     _warn(summary)
@@ -309,7 +310,7 @@ class _Life(job.Life):
         (LIVE if live else Clock.start(FULL_SPEED)).write(self._clock)
         intake = IntakeStage(engine, layout, live=live, silence_ms=round(1000 * settings.silence))
         history = str(settings.history.absolute()) if settings.history else None
-        stages = make_stages(engine, layout, history, _publication(self.out, settings), intake)
+        stages = make_stages(engine, layout, history, _publication(self.out, settings, layout), intake)
         return assemble(parcels, engine, layout, stages, self.write(engine, layout))
 
     def write(self, engine: str, layout: Layout) -> WriteStage:
@@ -328,7 +329,7 @@ class _Life(job.Life):
 
     def _delivery(self, layout: Layout) -> Delivery:
         made = tables.schemas(answers=layout.makes_answers, trips=layout.makes_trips, named=layout.named)
-        made |= list_schemas(parse_queries(self.settings.queries))
+        made |= list_schemas(parse_queries(self.settings.queries, named=layout.named))
         committed = Outputs(self.out, layout.id, made)
         return Delivery(
             self.out,
@@ -378,7 +379,7 @@ class _RunLife(_Life):
         _warm_up(self.spark, layout, self.settings)
         self._stop_other_clock()
         path = str(self._run.path.absolute())
-        stages = make_stages(engine, layout, path, _publication(self.out, self.settings))
+        stages = make_stages(engine, layout, path, _publication(self.out, self.settings, layout))
         hops = replay.read_replay(self.spark, self._replay(path, layout, forward))
         return layout, assemble(hops, engine, layout, stages, self.write(engine, layout))
 
@@ -484,8 +485,8 @@ class _FrameLife(_Life):
         return layout, self.through_intake(engine, layout, parcels, live=True)
 
 
-def _publication(out: Path, settings: Settings) -> Publication | None:
-    return prepare(out, snapshot=settings.snapshot, script=settings.queries)
+def _publication(out: Path, settings: Settings, layout: Layout) -> Publication | None:
+    return prepare(out, snapshot=settings.snapshot, script=settings.queries, named=layout.named)
 
 
 def _rehearsal(

@@ -30,7 +30,6 @@ from slipstream._cuboid.schema import AST, KEY, Schema
 from slipstream._cuboid.snapshots.files import Catalogue
 from slipstream._errors import BadInput
 from slipstream._feeds.names import are_valid
-from slipstream._io.outputs import JOURNAL
 from slipstream._network.boxes import operators
 from slipstream._network.boxes.operators import Operator, require
 from slipstream._network.boxes.window_functions import NULL_INTEGER, nulls
@@ -247,7 +246,7 @@ class Keep(Operator):
         kept: KeptCuboid = state["cuboid"]
         return kept.fragment_state
 
-    def published(self) -> dict[str, Schema]:
+    def published(self, *inputs: operators.Schema) -> dict[str, Schema]:  # noqa: ARG002
         """The cuboid."""
         return {self.cuboid_name: self.schema}
 
@@ -468,16 +467,16 @@ def _is_keep(box: Any) -> Keep:
 # --- what a network publishes
 
 
-def collect_cuboids(boxes: Iterable[Any]) -> Catalogue | None:
-    """Return the cuboids that a network's boxes publish; None if they publish none."""
+def collect_cuboids(boxes: Iterable[tuple[Any, Sequence[operators.Schema]]]) -> Catalogue | None:
+    """The cuboids that a network's boxes publish, given each with the schemas of its inputs; None without any."""
     found: dict[str, Schema] = {}
     patterns: dict[str, Pattern] = {}
-    for box in boxes:
-        for name, schema in box.published().items() if isinstance(box, Operator) else ():
+    for box, inputs in boxes:
+        for name, schema in box.published(*inputs).items() if isinstance(box, Operator) else ():
             if name in found:
                 raise BadInput(
                     f"two boxes keep the cuboid {name!r}.", hint="Rename one.", code="duplicate-name", found=name
                 )
             found[name] = schema
         patterns |= box.patterns if isinstance(box, Keep) else {}
-    return Catalogue(found, patterns, journal=f"../{JOURNAL}") if found else None
+    return Catalogue(found, patterns) if found else None

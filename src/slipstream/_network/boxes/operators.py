@@ -299,8 +299,8 @@ class Operator:
         """Process a train of every input; returns the trains of the outputs that have tuples."""
         raise NotImplementedError(f"{type(self).__name__}.step")
 
-    def published(self) -> Mapping[str, CuboidSchema]:
-        """The cuboids that readers see of its state, by name."""
+    def published(self, *inputs: Schema) -> Mapping[str, CuboidSchema]:  # noqa: ARG002
+        """The cuboids that readers see of its state, by name, given the schemas of the inputs."""
         return {}
 
     def finish(self, state: State, width: int) -> Mapping[str, Train]:  # noqa: ARG002

@@ -1,7 +1,9 @@
 """Resample as a kernel: for each left tuple and each group on the right, functions over the right tuples near it.
 
-Without a lag, what a left tuple gets of a group depends on no other group. So groups may lie in several partitions, all
-of which take the left stream; what one left tuple gets at once is then ordered by a hash of the groups.
+What a left tuple gets of a group depends on the tuples of no other group. So groups may lie in several partitions, all
+of which take the left stream. With a lag, left tuples stop waiting when the right stream is far enough ahead, whichever
+group its tuples are of: then all partitions also take the values by which the right stream is ordered. What one arrival
+releases is ordered by left tuples and a hash of the groups, which partitions agree on.
 """
 
 from __future__ import annotations
@@ -40,6 +42,9 @@ from slipstream._network.state.tables import NONE, StateTable
 from slipstream._tools.numba_tools import Bools, Longs
 
 _ALONE: Longs = np.zeros(1, np.int64)
+#: bits of a place for the hash of a group; a lag bounds how many left tuples wait, and the others are for them
+_HASH = 32
+_MOST_LEFT = PLACES // (1 << _HASH) - 1
 
 
 class _Side(NamedTuple):
@@ -76,12 +81,21 @@ class _Passing(NamedTuple):
     local: Longs  # the place of each one's group among those that got something
     after: Numbers  # the horizon of its group after it
     groups: int
+
+
+class _Pace(NamedTuple):
+    """How far the right stream as a whole has come."""
+
+    arrival: Longs
     ahead: Numbers  # the largest value before the batch, and after each arrival
 
 
 @dataclass(frozen=True)
 class ResampleKernel:
-    """Inputs: ``on`` on the left; ``on``, group columns and the functions' arguments on the right."""
+    """Inputs: ``on`` on the left; ``on``, group columns and the functions' arguments on the right.
+
+    With groups and a lag, a third one has ``on`` of all right tuples, also of those whose groups are elsewhere.
+    """
 
     types: tuple[Mapping[str, str], Mapping[str, str]] = field(repr=False)
     slack: tuple[int, int]
@@ -90,11 +104,6 @@ class ResampleKernel:
     lag: float | None
     functions: tuple[Function, ...]
     column: str
-
-    @property
-    def may_spread(self) -> bool:
-        """Whether groups are independent; with a lag, one group retires left tuples for all."""
-        return bool(self.group_by) and self.lag is None
 
     @property
     def _columns(self) -> tuple[str, ...]:
@@ -126,7 +135,7 @@ class ResampleKernel:
         assert isinstance(left, Waiting)
         assert isinstance(right, Waiting)
         one, two = self._horizons
-        beat, new = inputs
+        beat, new = inputs[:2]
         alone = np.zeros(beat[ON].size, np.int64)
         in_order, _ = one.pass_by(whole.groups, alone, beat[ON])
         lefts = _gather_side(left, _ALONE, beat, alone, alone, in_order, (TS, ON))
@@ -134,11 +143,11 @@ class ResampleKernel:
         touched, local = state.groups.distinct(codes)
         passed = two.of(state.groups)[touched, 0]
         in_order, after = two.pass_by(state.groups, codes, new[ON])
-        ahead = self._find_ahead(whole.groups, new[ON])
-        retired = self._find_retired(lefts, ahead[-1])
+        pace = _Pace(inputs[-1][ARRIVAL], self._find_ahead(whole.groups, inputs[-1][ON]))
+        retired = self._find_retired(lefts, pace.ahead[-1])
         horizons = two.of(state.groups)[: len(state.groups), 0]
         due = self._find_due(lefts, retired, touched, passed, horizons)
-        answers = self._answers(due, lefts, _Passing(new[ARRIVAL], local, after, touched.size, ahead))
+        answers = self._answers(due, lefts, _Passing(new[ARRIVAL], local, after, touched.size), pace)
         wanted, where = state.groups.distinct(np.concatenate([touched, answers.code]))
         rights = _gather_side(right, wanted, new, codes, where[local], in_order, self._columns)
         result = self._make_results(lefts, rights, answers, where[touched.size :], wanted, state.groups)
@@ -187,7 +196,7 @@ class ResampleKernel:
         left, code = np.concatenate([waiting[which], left]), np.concatenate([touched[place], code])
         return _Pairs(left, code, among[code], before[code])
 
-    def _answers(self, pairs: _Pairs, lefts: _Side, new: _Passing) -> _Answers:
+    def _answers(self, pairs: _Pairs, lefts: _Side, new: _Passing, pace: _Pace) -> _Answers:
         """The pairs with the arrival at which each became due, in the order of emission."""
         far = lefts.columns[ON][pairs.left] + to_exact(self.size)
         order, starts = in_groups(new.local, new.groups)
@@ -199,8 +208,8 @@ class ResampleKernel:
         closed = np.where(place < starts[among + 1], when[np.append(order, order.size)[place]], LAST)
         closed = np.where(pairs.passed > far, -1, closed)
         if self.lag is not None:
-            over = np.searchsorted(new.ahead, far + to_exact(self.lag), "right")
-            closed = np.minimum(closed, np.where(over == 0, -1, when[np.maximum(over, 1) - 1]))
+            over = np.searchsorted(pace.ahead, far + to_exact(self.lag), "right")
+            closed = np.minimum(closed, np.concatenate([[-1], pace.arrival, [LAST]])[over])
         trigger = np.maximum(lefts.arrival[pairs.left], closed)
         emitted = np.lexsort((pairs.code, pairs.left, trigger))
         return _Answers(pairs.left[emitted], pairs.code[emitted], trigger[emitted])
@@ -225,13 +234,20 @@ class ResampleKernel:
         rows, first, trigger = Sorted(rights.columns, place), (last - counts)[some], pairs.trigger[some]
         result = self._tuples.of(groups, pairs.code[some], rows, first, last[some], at[some], trigger)
         result[TS] = np.minimum(result[TS], lefts.columns[TS][pairs.left[some]])
-        return self._place(result, lefts.arrival[pairs.left[some]]) if self.may_spread else result
+        return self._place(result, lefts, pairs.left[some]) if self.group_by else result
 
-    def _place(self, result: Released, left: Longs) -> Released:
-        """Results in an order that partitions agree on: of a left arrival by groups, of a right one by left tuples."""
+    def _place(self, result: Released, lefts: _Side, left: Longs) -> Released:
+        """Results in an order that partitions agree on: of a left arrival by groups, of a right one by left tuples.
+
+        By a lag, a right arrival also releases what left tuples get of other groups; these are ordered by both. Left
+        tuples wait in the order of arrival, and the same ones in all partitions.
+        """
         trigger = result[TRIGGER]
-        group = hashes([result[name] for name in self.group_by], trigger.size) % PLACES
-        place = np.where(trigger == left, group, ordinals(trigger))
+        group = hashes([result[name] for name in self.group_by], trigger.size)
+        if self.lag is None:
+            place = np.where(trigger == lefts.arrival[left], group % PLACES, ordinals(trigger))
+        else:
+            place = np.minimum(left, _MOST_LEFT) << _HASH | group >> (63 - _HASH)
         emitted = np.lexsort((place, trigger))
         return {name: values[emitted] for name, values in {**result, PLACE: place}.items()}
 

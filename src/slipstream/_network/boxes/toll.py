@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 
 from slipstream._cuboid.schema import Schema as CuboidSchema
-from slipstream._cuboid.snapshots import publish
 from slipstream._errors import BadInput
 from slipstream._feeds.intake import find_rivals
 from slipstream._feeds.names import are_valid, ranks
@@ -31,7 +30,13 @@ from slipstream._linear_road.rules import RULES, Rules
 from slipstream._linear_road.state.accounts import Accounts
 from slipstream._linear_road.state.cars import NOWHERE
 from slipstream._linear_road.state.past_queries import open_past
-from slipstream._linear_road.state.published import CUBOIDS, RoadPublisher
+from slipstream._linear_road.state.published import (
+    CUBOIDS,
+    CUBOIDS_BY_TEXT,
+    RoadPublisher,
+    Vehicles,
+    publish_accounts,
+)
 from slipstream._linear_road.state.toll_fragment import NO_CHARGES, NO_ENTRIES, Charges, Entries, TollFragment
 from slipstream._linear_road.tasks.intake import MOST_LATENESS
 from slipstream._network.boxes.operators import KeyedTable, Operator, RowTable, Schema, State, require
@@ -101,8 +106,9 @@ class TollState:
     def publish(self, snapshot: Path, number: int, batch: int) -> None:
         """Publish the cuboids, if requested."""
         if self.is_published:
-            self.seen.publish(self.toll, snapshot, number, batch)
-            publish.publish(snapshot, "account", number, batch, self.accounts.accounts)
+            vehicles = None if self.names is None else Vehicles(self.names)
+            self.seen.publish(self.toll, snapshot, number, batch, vehicles)
+            publish_accounts(self.accounts.accounts, snapshot, number, batch, vehicles)
 
 
 class Whole(NamedTuple):
@@ -147,19 +153,17 @@ class Toll(Operator):
         for name in (*NEEDED, *(name for name in FIELDS if name in tuples)):
             require(tuples, name, *(("integer", "text") if name == VID else ("integer",)))
         ids = plain_type(tuples[VID])
-        if ids == "text" and self.publish:
-            raise BadInput(
-                "publish requires integer vehicle ids, but vid is text.", hint="Leave publish out.", code="bad-type"
-            )
         found = {**_COLUMNS, REJECTS: FIELDS}
         schemas: dict[str, Schema] = {
             output: {name: ids if name == VID else "integer" for name in columns} for output, columns in found.items()
         }
         return {**schemas, REJECTS: {**schemas[REJECTS], REASON: "text"}}
 
-    def published(self) -> dict[str, CuboidSchema]:
+    def published(self, *inputs: Schema) -> dict[str, CuboidSchema]:
         """Cars, segments, accidents and accounts."""
-        return CUBOIDS if self.publish else {}
+        if not self.publish:
+            return {}
+        return CUBOIDS_BY_TEXT if inputs and plain_type(inputs[0][VID]) == "text" else CUBOIDS
 
     def fresh(self, tuples: Schema) -> State:
         """An empty road."""

@@ -40,7 +40,11 @@ class Function:
 
 
 def nulls(values: Values) -> Bools:
-    """Where a column is null."""
+    """Where a column is null.
+
+    >>> nulls(np.array([1.5, np.nan]))
+    array([False,  True])
+    """
     if values.dtype.kind == "i":
         return np.asarray(values == NULL_INTEGER)
     return np.asarray(pd.isna(values))

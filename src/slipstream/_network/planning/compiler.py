@@ -20,7 +20,6 @@ from uuid import uuid4
 from slipstream._errors import BadArgument, BadInput
 from slipstream._network.algebra import TYPES, Arc
 from slipstream._network.boxes.window_functions import encode_column
-from slipstream._network.functions import DELIVERED_TYPES
 from slipstream._network.planning.plan import Plan, plan
 from slipstream._network.planning.stages import Stages, output_keys
 from slipstream._network.quality.shedding import Marker
@@ -33,6 +32,7 @@ from slipstream._network.tasks.parcels import COLUMNS
 from slipstream._network.tasks.sink import COLUMNS as REPORT_COLUMNS
 from slipstream._network.tasks.sink import Sink
 from slipstream._network.tasks.superbox import Superbox
+from slipstream._network.types import DELIVERED_TYPES
 from slipstream._runtime import state_cache
 from slipstream._spark.session import stateful_settings, with_settings
 from slipstream._tools import temporary

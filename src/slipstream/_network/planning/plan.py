@@ -127,6 +127,11 @@ class Plan:
                 name = column
         return name
 
+    def is_behind(self, name: str, other: str) -> bool:
+        """Whether what leaves a source or box depends on what leaves another box."""
+        inputs = {node.name: node.inputs for node in self.checked.nodes}
+        return any(arc.origin == other or self.is_behind(arc.origin, other) for arc in inputs.get(name, ()))
+
     @property
     def depth(self) -> int:
         """The highest level."""
@@ -323,14 +328,17 @@ class _Planner:
 
     def _resample(self, node: Node, box: Resample, origin: Layout) -> Runner:
         bound, arguments = _bound(box.functions)
-        groups = box.right.group_by if box.lag is None else ()
-        left = replace(self._side(node, 0, _list_order_columns(box.left), ()), everywhere=bool(groups))
-        sides = (left, self._side(node, 1, _list_order_columns(box.right) | arguments, groups))
+        is_grouped = bool(box.right.group_by)
+        left = replace(self._side(node, 0, _list_order_columns(box.left), ()), everywhere=is_grouped)
+        sides = [left, self._side(node, 1, _list_order_columns(box.right) | arguments, box.right.group_by)]
+        if is_grouped and box.lag is not None:
+            # how far the right side is retires left tuples for all groups, wherever they are
+            pace = self._side(node, 1, {ON: _list_order_columns(box.right)[ON]}, ())
+            sides.append(replace(pace, everywhere=True))
         types = (_types(sides[0]), _types(sides[1]))
         slack = (box.left.slack, box.right.slack)
         kernel = ResampleKernel(types, slack, _groups(box.right), box.size, box.lag, bound, "start")
-        assert kernel.may_spread == bool(groups)
-        return Runner(node, kernel, sides, origin, (*_groups(box.right), "start", *(f.name for f in bound)))
+        return Runner(node, kernel, tuple(sides), origin, (*_groups(box.right), "start", *(f.name for f in bound)))
 
     def _operator(self, node: Node, origin: Layout) -> Runner:
         key, asking = self._keys(node)
@@ -355,21 +363,21 @@ class _Planner:
         return lender.box.key, node.box.key
 
     def _asks_by_key(self, node: Node, lender: Node) -> bool:
-        """Whether the queries of a box originate at sources, or are tuples of the queried box, which has their key.
+        """Whether the questions of a box can be in the partition of the row that they ask for.
 
-        Those of other boxes with state are partitioned by other keys, and would arrive a stage too late.
+        They are tuples of the box it asks, which are with their key, or come from anywhere but behind that box: those
+        of a box with state there would come a stage too late.
         """
         assert isinstance(node.box, Operator)
         assert isinstance(lender.box, Operator)
         if not node.box.key or len(node.box.key) != len(lender.box.key):
             return False
-        sources = {source.name for source in self._checked.network.sources}
         for way in (way for arc in node.inputs[1:] for way in self._paths(arc)):
             if way.origin.origin == lender.name:
                 asked = tuple(self._plan.at_origin(name, way) for name in node.box.key)
                 if not lender.box.passes_key or asked != lender.box.key:
                     return False
-            elif way.origin.origin not in sources:
+            elif self._plan.is_behind(way.origin.origin, lender.name):
                 return False
         return True
 

@@ -3,9 +3,9 @@
 A box that groups its input needs all tuples of a group in one place, and nothing of other groups. So it can run in as
 many partitions as there are groups, and stays in the stage of the box before it if its groups contain the key of that
 stage. Otherwise, tuples are exchanged between two stages. What concerns all groups, such as a clock that closes their
-windows, goes to all partitions. A keep box and the lookups that query it by its key are spread by that key. Boxes whose
-answers depend on all tuples (a sort without groups, a resample with a lag, operators without a key) run in one
-partition. Filter, Map, Union and look-ups in stored tables run wherever tuples are.
+windows, goes to all partitions. A keep box and the lookups that ask it by its key are spread by that key, in the stage
+that the last of the questions can reach. Boxes whose answers depend on all tuples (a sort without groups, operators
+without a key) run in one partition. Filter, Map, Union and look-ups in stored tables run wherever tuples are.
 
 With parallelism 1 all boxes run in one stage, unless an expression between two of them needs Spark (``translation``).
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from typing import TypeAlias
 
 from slipstream._errors import BadArgument
@@ -117,9 +118,8 @@ class _StagePlanner:
         self._places: dict[str, tuple[int, ...]] = {}  # which of its groups spread the input of each stateful box
 
     def stages(self) -> Stages:
-        for runner in sorted(self._plan.runners, key=lambda runner: self._plan.levels[runner.node.name]):
-            if runner.is_stateful:
-                self._settle(runner)
+        for name in self._sequence():
+            self._settle(self._runners[name])
         kept = {point.name for point in self._plan.checked.network.kept}
         for name, delivery in self._plan.outputs.items():
             self._made.homes[delivery.layout.id] = self._gather(delivery) if name in kept else Home(0, anywhere=True)
@@ -185,9 +185,37 @@ class _StagePlanner:
 
     # --- where a box goes
 
+    def _sequence(self) -> list[str]:
+        """The stateful boxes, each after those whose tuples it takes, or whose tuples ask for its state."""
+        found = sorted(self._plan.runners, key=lambda runner: self._plan.levels[runner.node.name])
+        runners = {runner.node.name: runner for runner in found if runner.is_stateful}
+        before = {
+            name: [chain[0].origin.origin for chain, _ in (*self._inputs(runner), *self._questions(runner))]
+            for name, runner in runners.items()
+        }
+        try:
+            order = list(TopologicalSorter(before).static_order())
+        except CycleError:  # of two boxes that are asked by what is behind the other; ``_check_lender`` refuses one
+            order = list(runners)
+        return [name for name in order if name in runners]
+
+    def _inputs(self, runner: Runner) -> list[tuple[Chain, Delivery]]:
+        return [(chain, side) for side in runner.sides for chain in self._chains(side)]
+
+    def _questions(self, runner: Runner) -> list[tuple[Chain, Delivery]]:
+        """How other boxes are asked about the state of a box, except by what is behind it."""
+        name = runner.node.name
+        takers = (self._runners.get(node.name) for node in self._plan.checked.network.consumers(name))
+        borrowers = [t for t in takers if t and isinstance(t.node.box, Operator) and t.node.box.borrows]
+        found = [(chain, side) for taker in borrowers for side in taker.sides[1:] for chain in self._chains(side)]
+        origins = ((chain[0].origin.origin, (chain, side)) for chain, side in found)
+        return [asked for origin, asked in origins if origin != name and not self._plan.is_behind(origin, name)]
+
     def _settle(self, runner: Runner) -> None:
         """Put a stateful box into the stage of the boxes before it, or into the next if it needs another key."""
-        chains = [(chain, side) for side in runner.sides for chain in self._chains(side)]
+        # a box that is asked for its state is where the questions can be
+        asked = [(c, side) for c, side in self._questions(runner) if self._is_known(c)]
+        chains = self._inputs(runner) + asked
         stage = max(self._after(chain, side) for chain, side in chains)
         inside = [
             (chain, side)
@@ -205,6 +233,10 @@ class _StagePlanner:
         self._made.keys[name] = tuple(groups[place] for place in places)
         for side in runner.sides:
             self._made.homes[side.layout.id] = self._home(runner, side, stage, places)
+
+    def _is_known(self, chain: Chain) -> bool:
+        origin = self._runners.get(chain[0].origin.origin)
+        return origin is None or origin.node.name in self._made.of
 
     def _home(self, runner: Runner, side: Delivery, stage: int, places: tuple[int, ...]) -> Home:
         if side.everywhere:

@@ -198,12 +198,13 @@ class _Meter:
         return Figures(taken / count, (released[TS].size / count,))
 
     def _inputs(self, runner: Runner) -> list[Columns]:
-        order = np.argsort(np.concatenate([self._arcs[arc]["_seq"].to_numpy() for arc in runner.node.inputs]))
+        arcs = [runner.node.inputs[side.side] for side in runner.sides]
+        order = np.argsort(np.concatenate([self._arcs[arc]["_seq"].to_numpy() for arc in arcs]), kind="stable")
         arrival = np.empty(order.size, np.int64)
         arrival[order] = np.arange(order.size)
         inputs: list[Columns] = []
         taken = 0
-        for side, arc in zip(runner.sides, runner.node.inputs, strict=True):
+        for side, arc in zip(runner.sides, arcs, strict=True):
             wanted = (f"{text} as `{name}`" for name, text in side.layout.columns.items())
             columns = self._frame(arc).selectExpr("_ts as ts", "_seq", *wanted).toArrow()
             here = arrival[taken : taken + columns.num_rows]

@@ -61,6 +61,7 @@ from slipstream._network.tasks import sink
 from slipstream._network.tasks.intake import REJECT_TYPES, pack_frame, with_source
 from slipstream._runtime.job import CONTROL, Job, lock_folder
 from slipstream._runtime.job import FILE as JOB
+from slipstream._runtime.status import has_finished
 from slipstream._tools.logs import append_lines, read_lines
 from slipstream._tools.staging import atomic_write, check_new
 
@@ -389,6 +390,13 @@ class Execution:
         line = {"source": source, "train": train, "tuples": tuples, "dropped": dict(dropped)}
         append_lines(self.folder / "shed.jsonl", [line])
 
+    def has_finished(self) -> bool:
+        """Whether all input was processed; refuses outputs that something else has changed since."""
+        if not (self.feeds or self.recording) or not has_finished(self.folder, self.source) or self.waiting():
+            return False
+        outputs.check_tables(self.folder, Job.read(self.folder).id)
+        return True
+
     def shed(self) -> list[dict[str, Any]]:
         """The tuples that load shedding has dropped, per train of recordings and per batch of feeds."""
         batches = [
@@ -476,7 +484,8 @@ class Execution:
             own=self.own,
             keys=made.keys,
         )
-        if cuboids := collect_cuboids(node.box for node in self.network.nodes):
+        checked = self.checked(spark)
+        if cuboids := collect_cuboids((node.box, checked.inputs(node)) for node in checked.nodes):
             cuboids.write(self.folder / FOLDER)
         return made.start(partial(self._deliver, committed, sending), self.folder / CHECKPOINT)
 

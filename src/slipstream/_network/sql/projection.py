@@ -129,7 +129,7 @@ class _Answer:
         prefix = self.superbox.translations.prefixes[parcel.address]
         further = self.superbox.carry(self.stage, Cargo(computed={prefix: parcel.train}))
         keys = labels(self.superbox.parallel)
-        sorter = Sorter(self.superbox.stages.homes, self.superbox.parallel)
+        sorter = Sorter(self.superbox.stages.homes, self.superbox.parallel, self.stage)
         for key, parcels in zip(keys, sorter.sort(further, keys.index(row.key)), strict=True):
             if parcels:
                 yield row._replace(key=key, chunk=load.with_parcels(parcels).to_bytes())

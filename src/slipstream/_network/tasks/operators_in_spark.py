@@ -66,7 +66,7 @@ class Carrier:
             train, load = intake.read_row(self.superbox.plan, row, self.marker)
             source = self.superbox.plan.checked.network.sources[row.source].name
             parcels = self.superbox.carry(1, Cargo(sources={source: train}))
-            sorter = Sorter(self.superbox.stages.homes, self.superbox.parallel)
+            sorter = Sorter(self.superbox.stages.homes, self.superbox.parallel, stage=1)
             for key, mine in zip(keys, sorter.sort(parcels, row.seq % len(keys)), strict=True):
                 said = load.with_parcels(mine, dropped=load.dropped)
                 yield row._replace(key=key, what=PARCELS, chunk=said.to_bytes())
@@ -195,8 +195,8 @@ class SuperboxStage(FrameStage[Boxes]):
     def _parcels(self, parcels: list[TrainParcel]) -> Iterator[Row]:
         """The rows for later stages."""
         here = self._keys.index(self.key)
-        sorter = Sorter(self._superbox.stages.homes, self._superbox.parallel)
-        # parcels for later stages are in their partition already
+        sorter = Sorter(self._superbox.stages.homes, self._superbox.parallel, self._number + 1)
+        # those for stages after the next are in their partition already
         for key, mine in zip(self._keys, sorter.sort(parcels, here), strict=True):
             if mine:
                 yield Row(key, 0, here, PARCELS, 0, Load(mine).to_bytes())
