@@ -178,7 +178,7 @@ def test_a_network_is_optimised_by_what_a_feed_has_at_the_start(
     failed = slipstream(*command, "--input", f"cars={tmp_path / 'in'}", "--format", "json", "--optimise")
     assert (failed.code, failed.out) == (4, "")
     told = " ".join(failed.err.split())
-    assert "measuring by the tuples that are there: 200 of cars (at most 100,000, or 3 s of reading)" in told
+    assert "measuring the tuples available now: 200 of cars (at most 100,000, or 3 s of reading)" in told
     # by their costs, one filter goes before the map, or both become one
     assert "optimised: " in told, failed.err
     chosen = files.load(tmp_path / "out" / "network.yaml")

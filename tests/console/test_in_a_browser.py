@@ -151,6 +151,7 @@ def take_pictures(workspace: Path, run: Run, folder: Path) -> None:
         page.get_by_role("img", name="Map of the city").focus()
         page.keyboard.press("Enter")
         expect(page.get_by_role("button", name="All expressways")).to_be_visible()
+        expect(page.get_by_label("Segment", exact=True).get_by_text("Last minutes")).to_be_visible()
         page.wait_for_timeout(3000)
         watched.picture("console-expressway", folder)
         page.get_by_role("button", name="All expressways").click()

@@ -11,7 +11,7 @@ import pytest
 
 from linear_road.test_kafka import send
 from services import service
-from slipstream._io.sampling import sample
+from slipstream._io.sampling import describe_empty_columns, sample
 from slipstream._io.sources import make_feed
 
 SCHEMA = {"id": "text", "speed": "integer"}
@@ -33,6 +33,17 @@ def test_whole_lines_of_a_file_that_grows_and_no_rejects(tmp_path: Path) -> None
     file.write_text("".join(json.dumps(row) + "\n" for row in ROWS[:3]) + "no tuple\n" + '{"id": "car 4", "sp')
     feed = make_feed(str(file), SCHEMA, columns={"speed": "speed"}, follow=True)
     assert sample(feed, 1000, 60).to_pylist() == ROWS[:3]
+
+
+def test_a_column_without_any_value_is_reported(tmp_path: Path) -> None:
+    """In JSON a field that is not there is null; so a wrong name must not go unnoticed."""
+    file = tmp_path / "cars.json"
+    file.write_text("".join(json.dumps({"id": row["id"], "velocity": row["speed"]}) + "\n" for row in ROWS))
+    told = describe_empty_columns(make_feed(str(file), SCHEMA, encoding="json"))
+    assert told.startswith(f"{file}: none of the first 500 tuples has a value for 'speed'.")
+    assert "--columns speed=NAME" in told
+    assert not describe_empty_columns(make_feed(str(file), SCHEMA, encoding="json", columns={"speed": "velocity"}))
+    assert not describe_empty_columns(make_feed(str(tmp_path / "later.json"), SCHEMA, encoding="json", follow=True))
 
 
 def test_nothing_is_there(tmp_path: Path) -> None:

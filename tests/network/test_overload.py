@@ -70,9 +70,6 @@ def test_a_backlog_is_shed_and_shedding_ends_with_it(broker: str, tmp_path: Path
     assert dropped > 0
     taken = sum(entry["taken"].get("cars", 0) for entry in run.monitor.entries())
     assert taken == sender.sent
-    totals = run.monitor.totals()
-    assert totals["segments"]["delivered"] < 1
-    assert totals["segments"]["delivered"] <= totals["standing"]["delivered"]
     standing = outputs.read(out, "standing").num_rows
     if where_dropped == {"slow -> by_segment"}:
         assert standing == sender.sent // 20

@@ -32,6 +32,7 @@ from slipstream._cli.common.overwriting import HINT, Afresh, Overwrite, clear_jo
 from slipstream._cli.common.tables import format_cell, print_table
 from slipstream._errors import BadArgument, Unavailable, classify
 from slipstream._spark import session
+from slipstream._tools.progress import say
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -163,6 +164,7 @@ def _open_source(source: str, script: Script, reading: Reading, batch_files: int
     """Open what fills the cuboid: a run is read whole, anything else as a feed."""
     from slipstream._cuboid.sources import list_source_columns, make_cuboid_feed
     from slipstream._io.formats.decoding import parse_columns
+    from slipstream._io.sampling import describe_empty_columns
     from slipstream._network.running import filling
 
     _, cuboid = filling.find_cuboid(script)
@@ -179,6 +181,8 @@ def _open_source(source: str, script: Script, reading: Reading, batch_files: int
         settings=reading.kafka,
         definition=reading.definition,
     )
+    if warning := describe_empty_columns(feed):
+        say(f"[yellow]note:[/] {warning}")
     return replace(feed, most_files=batch_files)
 
 

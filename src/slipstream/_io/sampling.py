@@ -18,6 +18,9 @@ from slipstream._io.formats.decoding import TYPES
 from slipstream._io.sources import Feed, is_live
 from slipstream._tools import temporary
 
+#: how many tuples are looked at for columns without values, and for how long
+_LOOK, _LOOK_SECONDS = 1000, 1.0
+
 
 def sample(feed: Feed, most: int, seconds: float) -> pa.Table:
     """Return at most ``most`` of the tuples available now, reading for at most so many seconds."""
@@ -32,6 +35,24 @@ def sample(feed: Feed, most: int, seconds: float) -> pa.Table:
         if count >= most or time.monotonic() > until:
             break
     return pa.concat_tables(found).slice(0, most)
+
+
+def describe_empty_columns(feed: Feed) -> str:
+    """Describe the columns that none of the first tuples of JSON files has; empty if there are none.
+
+    In JSON, a field that is not there is null, so a wrong name is no error. Topics are left alone: a look takes time.
+    """
+    if feed.encoding != "json" or feed.is_topic or is_live(feed.where):
+        return ""
+    tuples = sample(feed, _LOOK, _LOOK_SECONDS)
+    empty = [name for name in tuples.column_names if tuples[name].null_count == tuples.num_rows]
+    if not tuples.num_rows or not empty:
+        return ""
+    columns = ", ".join(map(repr, empty))
+    return (
+        f"{feed.where}: none of the first {tuples.num_rows:,} tuples has a value for {columns}. If the field has "
+        f"another name, give --columns {empty[0]}=NAME."
+    )
 
 
 def _tuples(feed: Feed, most: int) -> Iterator[pa.Table]:
