@@ -132,17 +132,17 @@ def touch(parts: Parts, row: int) -> None:
 
 
 @compiled
-def take_changed(parts: Parts, rows: Ints, keys: Longs) -> int:
-    """List the changed rows, each once, with their keys, and unmark them; returns how many there are."""
-    count = 0
-    for i in range(parts.size[1]):
+def take_changed(parts: Parts) -> Ints:
+    """Return the rows that changed, each once, and unmark them."""
+    rows, count = np.empty(parts.size[1], dtype=np.int32), 0
+    for i in range(rows.size):
         row = parts.changed[i]
         if parts.touched[row]:
             parts.touched[row] = False
-            rows[count], keys[count] = row, parts.rows[row].key
+            rows[count] = row
             count += 1
     parts.size[1] = 0
-    return count
+    return rows[:count]
 
 
 @compiled
@@ -452,10 +452,8 @@ class Fragment:
 
     def delta(self) -> npt.NDArray[np.void]:
         """The rows changed since the last delta, sorted by key, which compresses well."""
-        listed = int(self.parts.size[1])
-        changed, keys = np.empty(listed, _INT), np.empty(listed, np.int64)
-        count = take_changed(self.parts, changed, keys)
-        delta = self.parts.rows.take(changed[np.argsort(keys[:count])])
+        rows = self.parts.rows.take(take_changed(self.parts))
+        delta = rows.take(np.argsort(rows[KEY]))
         if self.changes is not None:
             self.changes.deltas.append(delta.tobytes())
         return delta
