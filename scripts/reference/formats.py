@@ -52,6 +52,9 @@ def _tuples() -> tuple[str, ...]:
         "Encoding `train`: the tuples of one second as columns of bytes. "
         f"Position reports take {trains._REPORT_BYTES} bytes each (vid, xway, spd, lane + 8 dir, pos); "
         f"requests follow with {requests}, 4 bytes each.\n",
+        "A train without tuples is a heartbeat: everything before its second has been sent. The engine answers those "
+        "seconds at once instead of waiting for late tuples, and rejects tuples that still arrive for them. "
+        "`slipstream drive --format train` sends a heartbeat after every second.\n",
     )
 
 

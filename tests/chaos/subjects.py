@@ -7,7 +7,9 @@ import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from oracles.streams import report
 from slipstream._chaos.subject import Subject
+from slipstream._feeds.text import import_text
 
 NETWORK = Path(__file__).with_name("network.yaml")
 SCHEMA = """
@@ -22,8 +24,8 @@ def toll(run: Path, folder: Path, batches: int) -> Subject:
 
 
 def archive(run: Path, folder: Path, batches: int) -> Subject:
-    """Trips alone."""
-    return Subject.of(["archive", str(run)], batch_seconds=180 // batches)
+    """Trips alone: of vehicles that leave soon, so that most batches have some."""
+    return Subject.of(["archive", str(_short_trips(folder, seconds=180))], batch_seconds=180 // batches)
 
 
 def network(run: Path, folder: Path, batches: int) -> Subject:
@@ -49,6 +51,20 @@ def cuboid(run: Path, folder: Path, batches: int) -> Subject:
         file = _csv(ticks / f"{number:03d}.csv", "stock_id,price", [*rows, ("", 5)])
         os.utime(file, (1_000_000 + number, 1_000_000 + number))
     return Subject.of(["cuboid", "run", "--input", str(ticks), "--schema", SCHEMA, "--fragments", "2"])
+
+
+def _short_trips(folder: Path, seconds: int) -> Path:
+    """A run in which two vehicles enter in every second and leave 30 s later."""
+    reports = [
+        (second, report(second, 2 * entered + k, 528 * (second - entered), lane=0 if second == entered else 4))
+        for entered in range(seconds)
+        for k in range(2)
+        for second in (entered, entered + 30)
+        if second < seconds
+    ]
+    text = folder / "short.dat"
+    text.write_text("".join(f"{line}\n" for _, line in sorted(reports)))
+    return import_text(text, folder / "short").path
 
 
 def _csv(file: Path, header: str, rows: Sequence[Sequence[object]]) -> Path:

@@ -45,6 +45,7 @@ class Parsed:
     tuples: Columns
     rejects: list[tuple[bytes, str]]
     names: pa.StringArray | None = None  # of vehicles with text ids: ``vid`` is an index into it
+    complete: int = -1  # everything before this second has been sent; -1 if the feed does not say
 
 
 def parse_text(chunk: bytes) -> Parsed:
@@ -83,7 +84,7 @@ def parse_json(chunk: bytes) -> Parsed:
 
 def parse_trains(chunk: bytes) -> Parsed:
     """Parse framed trains; everything after a damaged frame is rejected with it."""
-    parts, rest = unframe(chunk)
+    parts, complete, rest = unframe(chunk)
     columns = {name: np.concatenate([np.empty(0, np.int32), *(part[name] for part in parts)]) for name in FIELDS}
     verdicts = judge(columns)
     bad = select(columns, verdicts != GOOD)
@@ -91,7 +92,7 @@ def parse_trains(chunk: bytes) -> Parsed:
     rejects = list(zip(format_lines(bad), reasons, strict=True))
     if rest:
         rejects.append((rest[:40].hex().encode(), "train"))
-    return Parsed(select(columns, verdicts == GOOD), rejects)
+    return Parsed(select(columns, verdicts == GOOD), rejects, complete=complete)
 
 
 def escape(text: str) -> bytes:

@@ -2,6 +2,9 @@
 
 Rows are the expensive part of Spark, so a second of many expressways is sent as a handful of them. A train has position
 reports of fourteen bytes each, followed by the requests that arrived with them.
+
+A train without tuples is a heartbeat: everything before its second has been sent. A reader need not wait for tuples
+that may be late, and answers at once.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -65,14 +68,36 @@ def frame(tuples: Mapping[str, Ints]) -> bytes:
     return _HEADER.pack(_MAGIC, int(tuples["time"][0]), reports, requests) + payload
 
 
-def unframe(chunk: bytes) -> tuple[list[dict[str, Ints]], bytes]:
-    """Decode framed trains; returns their tuples, and the rest that cannot be decoded."""
-    parts, place = [], 0
+def frame_heartbeat(second: int) -> bytes:
+    """Encode that everything before ``second`` has been sent."""
+    return _HEADER.pack(_MAGIC, second, 0, 0)
+
+
+class Unframed(NamedTuple):
+    """The content of framed trains."""
+
+    tuples: list[dict[str, Ints]]  # of each train
+    complete: int  # everything before this second has been sent; -1 without a heartbeat
+    rest: bytes  # that cannot be decoded
+
+
+def unframe(chunk: bytes) -> Unframed:
+    """Decode framed trains.
+
+    >>> train = frame({name: np.full(1, 7, np.int32) for name in FIELDS})
+    >>> [tuples], complete, rest = unframe(train + frame_heartbeat(8) + b"?")
+    >>> tuples["time"].tolist(), complete, rest
+    ([7], 8, b'?')
+    """
+    parts, complete, place = [], -1, 0
     while (framed := _read_header(chunk, place)) is not None and framed[-1] <= len(chunk):
         second, reports, requests, end = framed
-        parts.append(to_tuples(decode(second, reports, requests, chunk[place + _HEADER.size : end])))
+        if reports or requests:
+            parts.append(to_tuples(decode(second, reports, requests, chunk[place + _HEADER.size : end])))
+        else:
+            complete = max(complete, second)
         place = end
-    return parts, chunk[place:]
+    return Unframed(parts, complete, chunk[place:])
 
 
 def _read_header(chunk: bytes, place: int) -> tuple[int, int, int, int] | None:

@@ -161,7 +161,7 @@ class ReportPacking:
             part = self._reject_late(judged)
             parts.append(part)
             count = part.tuples["time"].size
-            newest = DONE if chunk.what == LAST else int(part.tuples["time"].max()) if count else -1
+            newest = DONE if chunk.what == LAST else self._reached(part)
             progress.append((chunk.lane, chunk.seq, newest, chunk.arrived, chunk.what == BEHIND, count))
         if not progress:
             return
@@ -171,6 +171,11 @@ class ReportPacking:
         if rejects := [reject for part in parts for reject in part.rejects]:
             here = self.fragments[progress[0][0] % len(self.fragments)]
             yield row_batch(len(rejects), REJECTED, 0, reject_lines(rejects), here)
+
+    def _reached(self, part: Parsed) -> int:
+        """The newest second of a chunk; after a heartbeat, the one that lets all seconds before it be released."""
+        newest = int(part.tuples["time"].max()) if part.tuples["time"].size else -1
+        return max(newest, part.complete + self.lateness) if part.complete >= 0 else newest
 
     def _divide(self, records: Progress, parts: list[Parsed]) -> list[bytes]:
         """The bytes for each fragment or, with text ids, for each part that numbers vehicles."""

@@ -6,10 +6,10 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
-from slipstream._errors import MALFORMED, SlipstreamError
+from slipstream._errors import MALFORMED, SlipstreamError, Unavailable
 from slipstream._tools.staging import atomic_write
 from slipstream._tools.strict_json import parse_json
 
@@ -38,9 +38,15 @@ class Status:
             return
         self.state = state
         body = {"state": state, "why": why, "since": round(time.time(), 3), **self._of}
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_write(self._file) as file:
-            file.write(json.dumps(body).encode() + b"\n")
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            with atomic_write(self._file) as file:
+                file.write(json.dumps(body).encode() + b"\n")
+        except OSError as error:
+            raise Unavailable(
+                f"{self._file}: {error.strerror or error}.",
+                hint="Make room or make it writable, and run the same command again: it resumes.",
+            ) from error
 
 
 def has_finished(out: Path, source: str, until: int | None = None) -> bool:
@@ -73,4 +79,6 @@ def report_status(out: Path, source: str, until: int | None = None) -> Iterator[
         why = str(error) or type(error).__name__
         raise
     finally:
-        status.enter(STOPPED, why or status.why)
+        # a status that cannot be written must not hide the error that ended the job
+        with suppress(Unavailable) if why else nullcontext():
+            status.enter(STOPPED, why or status.why)

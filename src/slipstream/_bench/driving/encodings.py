@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
 from slipstream._errors import BadArgument
-from slipstream._feeds.trains import frame
+from slipstream._feeds.trains import frame, frame_heartbeat
 from slipstream._feeds.tuples import FIELDS
 
 
@@ -54,8 +54,9 @@ def encode_json(tuples: pa.Table) -> bytes:
 
 
 def encode_train(tuples: pa.Table) -> bytes:
-    """Encode the second as one train, the form that the toll engine uses internally."""
-    return frame({name: tuples.column(name).to_numpy() for name in FIELDS})
+    """Encode the second as one train, the form that the toll engine uses internally, and say that it is complete."""
+    columns = {name: tuples.column(name).to_numpy() for name in FIELDS}
+    return frame(columns) + frame_heartbeat(int(columns["time"][0]) + 1)
 
 
 ENCODINGS = {
