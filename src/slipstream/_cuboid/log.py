@@ -36,10 +36,15 @@ _CODEC = pa.Codec("zstd", compression_level=1)
 @compiled
 def transpose(rows: Bytes, columns: Bytes) -> None:
     """Transpose rows of bytes, eight columns at a time: writing more at once would exceed the ways of a cache."""
-    for first in range(0, rows.shape[1], 8):
-        for row in range(rows.shape[0]):
-            for column in range(first, min(first + 8, rows.shape[1])):
-                columns[column, row] = rows[row, column]
+    count, width = rows.shape
+    whole = width // 8 * 8
+    for first in range(0, whole, 8):
+        for row in range(count):
+            for k in range(8):
+                columns[first + k, row] = rows[row, first + k]
+    for column in range(whole, width):
+        for row in range(count):
+            columns[column, row] = rows[row, column]
 
 
 def compress_rows(rows: bytes | npt.NDArray[Any], width: int) -> bytes:
