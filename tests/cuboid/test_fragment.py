@@ -100,9 +100,17 @@ def test_rows_are_removed_one_by_one(steps: list[tuple[bool, int, int]]) -> None
     assert {key: cars.stream(key, "speed").tolist() for key in plain} == {k: v[:4] for k, v in plain.items()}
 
 
+@pytest.mark.parametrize("large", [1, 1 << 20])
 @given(st.lists(st.tuples(st.sampled_from(["put", "put", "remove", "keep", "clear", "delta"]), st.integers(0, 12))))
-def test_a_delta_has_the_rows_that_changed_since_the_last_one_sorted_by_key(steps: list[tuple[str, int]]) -> None:
+def test_a_delta_has_the_rows_that_changed_since_the_last_one_sorted_by_key(
+    large: int, steps: list[tuple[str, int]]
+) -> None:
     """Whatever moved into the places of removed rows, and whether these had changed themselves."""
+    with patch("slipstream._cuboid.fragment._LARGE", large):
+        follow_changes(steps)
+
+
+def follow_changes(steps: list[tuple[str, int]]) -> None:
     cars, there, changed = Fragment(CAR), set[int](), set[int]()
     for step, key in steps:
         if step == "put":

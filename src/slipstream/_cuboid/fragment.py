@@ -25,7 +25,7 @@ EMPTY = -1
 _LEAST = 1024
 _INT: np.dtype[Any] = np.dtype(np.int32)
 _BOOL: np.dtype[Any] = np.dtype(np.bool_)
-#: the smallest index that is worth preparing in advance
+#: the smallest index that is worth preparing in advance, and the longest list of changes that is kept
 _LARGE = 1 << 20
 
 
@@ -339,6 +339,14 @@ class Fragment:
             self._areas[-1].grow(3 * needed // 2)
             self._refresh_views()
 
+    def _shorten_list(self) -> None:
+        """Release the memory of a long list, such as that of a fragment that was filled at once."""
+        if self.parts.changed.size > _LARGE:
+            *others, changed = self._areas
+            changed.drop()
+            self._areas = (*others, shared_arrays.SharedArray(_INT, _LEAST))
+            self._refresh_views()
+
     def _prepare_index(self) -> None:
         """Add some rows to the next index, so that it is complete when this one becomes too small.
 
@@ -454,6 +462,7 @@ class Fragment:
         """The rows changed since the last delta, sorted by key, which compresses well."""
         rows = self.parts.rows.take(take_changed(self.parts))
         delta = rows.take(np.argsort(rows[KEY]))
+        self._shorten_list()
         if self.changes is not None:
             self.changes.deltas.append(delta.tobytes())
         return delta
