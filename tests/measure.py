@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from slipstream._bench.rating import memory_of
+from slipstream._bench.rating import measure_memory
 from slipstream._tools.background import Ended, background_task
 
 GIB = 2**30
@@ -45,4 +45,4 @@ def measured() -> Iterator[Measured]:
 
 def _watch(result: Measured, ended: Ended) -> None:
     while not ended.wait(0.5):
-        result.gib = max(result.gib, memory_of(os.getpid()))
+        result.gib = max(result.gib, measure_memory(os.getpid()))

@@ -22,7 +22,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -115,7 +115,12 @@ def _is_ours(line: str) -> bool:
 
 
 def _bash(text: str) -> None:
-    subprocess.run(["bash", "-euo", "pipefail", "-c", text], check=True)
+    """Run lines in bash; if one fails, end what the others have left in the background, which nobody waits for."""
+    with subprocess.Popen(["bash", "-euo", "pipefail", "-c", text], start_new_session=True) as process:
+        if process.wait():
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+            raise RuntimeError(f"exit code {process.returncode}: {text}")
 
 
 @contextmanager

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from contextlib import ExitStack, contextmanager
+from itertools import dropwhile, groupby, takewhile
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+from typer.main import get_command
 
 from pages import RUNNABLE, Block, blocks
 from services import service
+from slipstream._cli import app
+from slipstream._cli.common.usage import UsageError
 from slipstream._cuboid import consistency
 from slipstream._linear_road.job import summary
 from slipstream._linear_road.job.layout import ANSWERS_AND_TRIPS
@@ -72,13 +79,61 @@ def test_every_block_is_run_or_says_why_not(page: Path) -> None:
     assert not HIDDEN.search(page.read_text(encoding="utf-8")), "commands stand in blocks with a language"
 
 
+def commands(block: Block) -> list[list[str]]:
+    """The ``slipstream`` commands of a block, as words; also of those that are only shown."""
+    text = re.sub(r"<<'?(\w+)'?.*?^\1$", "", block.text, flags=re.MULTILINE | re.DOTALL).replace("\\\n", " ")
+    lexer = shlex.shlex(
+        re.sub(r"(?:^|\s)#[^\n]*$| \d(?=>)", "", text, flags=re.MULTILINE), punctuation_chars=";&|<>\n", posix=True
+    )
+    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t", True, ""
+    found = []
+    for is_end, part in groupby(lexer, key=lambda word: set(word) <= set(";&|\n")):
+        words = [] if is_end else list(takewhile(lambda word: not set(word) <= set("<>"), part))
+        words = list(dropwhile(lambda word: re.fullmatch(r"[A-Z_]+=.*", word), words))
+        found += [words[1:]] if words[:1] == ["slipstream"] else []
+    return found
+
+
+def parse(words: list[str]) -> None:
+    """Parse a command as the program does, without running anything; values are not looked at."""
+    command: Any = get_command(app)
+    while hasattr(command, "commands") and words and not words[0].startswith("-"):
+        command, words = command.commands[words[0]], words[1:]
+    options, rest, _ = command.make_parser(typer.Context(command)).parse_args(list(words))
+    assert not rest, f"not understood: {rest}"
+    missing = [one.name for one in command.params if one.required and options.get(one.name) in (None, ())]
+    assert not missing or "help" in options, f"missing: {missing}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_command_has_options_that_exist(page: Path) -> None:
+    for block in blocks(page):
+        for words in commands(block) if block.language == "sh" else []:
+            try:
+                parse(words)
+            except (UsageError, KeyError, AssertionError) as error:
+                raise AssertionError(f"slipstream {shlex.join(words)}: {error}") from None
+
+
+@pytest.mark.parametrize("words", [["toll"], ["toll", "run", "--in", "x"], ["tol"], ["describe", "a", "b"]])
+def test_a_command_that_cannot_be_parsed_is_noticed(words: list[str]) -> None:
+    with pytest.raises((UsageError, KeyError, AssertionError)):
+        parse(words)
+
+
 @pytest.mark.parametrize("mark", ["", "shown", "shown:", "never"])
 def test_a_mark_without_a_reason_is_no_excuse(mark: str) -> None:
     assert not Block("sh", mark, "").excused
 
 
 @pytest.mark.parametrize(
-    "block", ["sh run\nfalse\n", "python run\nassert False\n", "sh run\nslipstream describe none\n"]
+    "block",
+    [
+        "sh run\nfalse\n",
+        "sh run\nsleep 600 &\nfalse\n",
+        "python run\nassert False\n",
+        "sh run\nslipstream describe none\n",
+    ],
 )
 def test_a_block_that_fails_is_noticed(block: str, tmp_path: Path) -> None:
     page = tmp_path / "page.md"
@@ -112,4 +167,6 @@ def test_the_reference_is_what_the_program_says(tmp_path: Path) -> None:
 def test_every_figure_has_a_meaning(tmp_path: Path) -> None:
     told = summary.summarise(tmp_path, began=0.0, clock=None, outputs=ANSWERS_AND_TRIPS)
     assert set(told) | {"rtc"} == set(summary.MEANING)
-    assert set(consistency.figures([consistency.Moment(0, 0.0, 1.0, tuples=1, period=1.0)])) == set(consistency.MEANING)
+    assert set(consistency.compute_figures([consistency.Moment(0, 0.0, 1.0, tuples=1, period=1.0)])) == set(
+        consistency.MEANING
+    )

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from oracles.streams import busy_stream
 from services import service, stop
 from slipstream._bench.driving.destinations import Destination, FolderDestination, open_destination
-from slipstream._bench.driving.driver import MAX_LAG, DrivePlan, drive, prepare_ahead, seconds_of
+from slipstream._bench.driving.driver import MAX_LAG, DrivePlan, drive, prepare_ahead, read_seconds
 from slipstream._bench.driving.encodings import ENCODINGS, encode_json, encode_text, find_encoding
 from slipstream._cli import app
 from slipstream._errors import BadArgument, Unavailable
@@ -85,11 +85,11 @@ def test_a_late_driver_makes_the_run_void(run: Run) -> None:
     result = drive(run, DrivePlan(0, 40, speed=100), encode_text, recorder)
     assert result.void
     assert result.latest_second >= 30
-    assert len(recorder.came) == len(list(seconds_of(run, 40)))
+    assert len(recorder.came) == len(list(read_seconds(run, 40)))
 
 
 def test_json_has_the_fifteen_names_and_the_same_numbers(run: Run) -> None:
-    for _, table in seconds_of(run, 50):
+    for _, table in read_seconds(run, 50):
         objects = [json.loads(line) for line in encode_json(table).splitlines()]
         assert [list(o) for o in objects] == [list(FIELDS)] * table.num_rows
         lines = [",".join(str(value) for value in o.values()) for o in objects]
@@ -159,7 +159,7 @@ def test_the_command_says_what_it_delivered(run: Run, tmp_path: Path) -> None:
     assert result.exit_code == 0
     summary = json.loads(result.stdout)
     assert (summary["seconds"], summary["void"]) == (60, False)
-    assert len(list((tmp_path / "feed").iterdir())) == len(list(seconds_of(run, 60)))
+    assert len(list((tmp_path / "feed").iterdir())) == len(list(read_seconds(run, 60)))
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import errno
 import json
 import pickle
 import re
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from commands import Slipstream
 from slipstream._errors import (
+    _OS_CODES,
     CODES,
     MARK,
     BadArgument,
@@ -25,8 +27,9 @@ from slipstream._errors import (
     Place,
     SlipstreamError,
     Unavailable,
-    carried_in,
+    classify,
     locate,
+    read_carried,
 )
 
 ROOT = Path(__file__).parents[1]
@@ -69,20 +72,49 @@ def test_codes_are_in_kebab_case_and_each_is_used() -> None:
         if file.name != "_errors.py"
         for code in codes_in(ast.parse(file.read_text(encoding="utf-8")))
     ]
-    assert {*CODES} == {*used} | {kind.usual_code for kind in KINDS}
+    assert {*CODES} == {*used, *_OS_CODES.values(), "io-error"} | {kind.usual_code for kind in KINDS}
 
 
-def test_every_code_that_is_given_is_known() -> None:
-    for file in SOURCES:
-        for call in calls(ast.parse(file.read_text(encoding="utf-8"))):
-            name = getattr(call.func, "id", "")
-            given_codes = [
-                k.value.value for k in call.keywords if k.arg == "code" and isinstance(k.value, ast.Constant)
-            ]
-            if name in {kind.__name__ for kind in KINDS}:
-                assert {*given_codes} <= {*CODES}, f"{file}, line {call.lineno}"
+@pytest.mark.parametrize("file", SOURCES, ids=lambda file: str(file.relative_to(ROOT / "src")))
+def test_every_error_is_given_a_code(file: Path) -> None:
+    if file.name == "_errors.py":
+        return
+    kinds = {kind.__name__ for kind in KINDS}
+    for call in calls(ast.parse(file.read_text(encoding="utf-8"))):
+        if getattr(call.func, "id", "") in kinds:
+            codes = [keyword.value for keyword in call.keywords if keyword.arg == "code"]
+            assert codes, f"{file}, line {call.lineno}"
+            assert {code.value for code in codes if isinstance(code, ast.Constant)} <= {*CODES}, f"line {call.lineno}"
+
+
+def test_a_code_that_is_not_listed_is_refused() -> None:
     with pytest.raises(ValueError, match="no such code"):
         BadInput("x", code="made-up")
+
+
+@pytest.mark.parametrize("file", SOURCES, ids=lambda file: str(file.relative_to(ROOT / "src")))
+def test_a_new_error_does_not_quote_the_message_of_another(file: Path) -> None:
+    if file.name == "_errors.py":
+        return
+    kinds = {kind.__name__ for kind in KINDS} | {"NotFound", "Conflict"}
+    for call in calls(ast.parse(file.read_text(encoding="utf-8"))):
+        if getattr(call.func, "id", "") in kinds:
+            quoted = [node for node in ast.walk(call) if is_sentence(node) and getattr(node.value, "id", "") == "error"]
+            assert not quoted, f"{file}, line {call.lineno}: error.within() keeps code, place, found and expected"
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (errno.ENOENT, "no-such-file"),
+        (errno.EACCES, "permission-denied"),
+        (errno.ENOSPC, "disk-full"),
+        (errno.EROFS, "disk-read-only"),
+        (errno.EIO, "io-error"),
+    ],
+)
+def test_errors_of_the_operating_system_have_codes(number: int, code: str) -> None:
+    assert classify(OSError(number, "x")) == code
 
 
 def test_every_code_is_documented() -> None:
@@ -121,7 +153,7 @@ def test_an_error_survives_pickling_copying_and_a_traceback_of_spark(error: Slip
     for other in (
         pickle.loads(pickle.dumps(error)),
         copy.copy(error),
-        carried_in(f"Traceback\nx.BadInput: no\n{note}\n\tat y"),
+        read_carried(f"Traceback\nx.BadInput: no\n{note}\n\tat y"),
     ):
         assert type(other) is type(error)
         assert other.to_json() == error.to_json()
@@ -129,9 +161,9 @@ def test_an_error_survives_pickling_copying_and_a_traceback_of_spark(error: Slip
 
 
 def carry(error: SlipstreamError) -> object:
-    from slipstream._errors import _carried
+    from slipstream._errors import _carry
 
-    return _carried(error)
+    return _carry(error)
 
 
 @given(errors, texts.filter(bool), texts.filter(bool))
@@ -175,7 +207,14 @@ def test_an_error_within_another_keeps_its_data() -> None:
         ("toll nowhere -o out --sped 3", "bad-usage", 2),
         ("toll", "bad-usage", 2),
         ("history run --config none.toml", "no-such-file", 2),
-        ("network check none.yaml", "bad-input", 3),
+        ("network check none.yaml", "no-such-file", 3),
+        ("toll run.csv -o out --rules 1999", "unknown-value", 2),
+        ("toll kafka:nowhere -o out", "malformed-value", 2),
+        ("archive run.csv -o out --format xml", "unknown-value", 2),
+        ("archive run.csv -o out --columns vid", "malformed-value", 2),
+        ("cuboid query nowhere SELECT", "no-such-file", 2),
+        ("job pause nowhere", "wrong-file-type", 2),
+        ("export none --out x", "no-such-file", 2),
     ],
 )
 def test_a_failed_command_prints_json(
@@ -188,6 +227,7 @@ def test_a_failed_command_prints_json(
     expected: int,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    Path("run.csv").write_text("0,0,1,10,0,0,0,0,5280,-1,-1,-1,-1,-1,-1\n", encoding="utf-8")
     ended = Slipstream(capsys)(*line.split(), flag)
     assert (ended.code, ended.out) == (expected, "")
     error = json.loads(ended.err.splitlines()[-1])["error"]

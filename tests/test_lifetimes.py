@@ -51,10 +51,16 @@ def in_shared_memory() -> set[str]:
     return {path.name for path in shared_memory().glob(f"{PREFIX}*")}
 
 
-def end(process: subprocess.Popen[bytes], home: Path, number: signal.Signals) -> None:
-    """Send a signal; the command must end with the code of its kind, and leave nothing."""
+def end(process: subprocess.Popen[bytes], home: Path, number: signal.Signals, *, all_of_it: bool = False) -> None:
+    """Send a signal; the command must end with the code of its kind, and leave nothing.
+
+    With ``all_of_it`` its processes get the signal, too, as service managers do.
+    """
     own = {name for name in in_shared_memory() if any(name.startswith(mine.name) for mine in temporary_folders(home))}
-    process.send_signal(number)
+    if all_of_it:
+        os.killpg(process.pid, number)
+    else:
+        process.send_signal(number)
     _, errors = process.communicate(timeout=300)
     assert process.returncode == (-number if number == signal.SIGKILL else 130), errors.decode()
     assert b"Traceback" not in errors
@@ -111,7 +117,7 @@ def _network(_: Path) -> list[str]:
 
 
 def _rate(run: Path) -> list[str]:
-    return ["rate", "--run", str(run), "--to", "1", "--window", "2m", "--probe", "90s", "--out", "out", *SPARK]
+    return ["rate", "--run", str(run), "--max", "1", "--window", "2m", "--probe", "90s", "--out", "out", *SPARK]
 
 
 CASES = {
@@ -166,3 +172,11 @@ def _asked(port: int, wish: dict[str, object]) -> bool:
     except OSError:
         return False
     return True
+
+
+@pytest.mark.long
+def test_a_job_whose_processes_are_all_told_to_stop_says_so(run: Path, tmp_path: Path) -> None:
+    process = start(tmp_path, CASES["toll"].command(run))
+    wait_for(tmp_path / CASES["toll"].at_work, process)
+    end(process, tmp_path, signal.SIGTERM, all_of_it=True)
+    assert json.loads((tmp_path / "out" / "status.json").read_text())["why"] == "interrupted"

@@ -15,9 +15,10 @@ NOTEBOOKS = sorted((Path(__file__).parents[1] / "examples" / "notebooks").glob("
 FOUND = {
     "cuboids": "out.status().has_finished and len(cars) > 0 and len(members) > 0",
     "engine-builder": "not verdict['passed'] and ours['passed']",
-    "streams": "alerts and found and all(row['pos'] >= 40 for row in found) and steps[-1]['alerts'] == []",
+    "streams": "[step['alerts'] for step in steps] == [[], alerts[:1], alerts[1:]] "
+    "and [a['n'] for a in alerts] == [4, 3] and found and all(row['pos'] >= 40 for row in found)",
     "tolling": "verdict['passed'] and charged['2004']['tolls'][0] > 0 and len(notices) > 0",
-    "trajectories": "len(longest) == 10 and len(places) > 0 and len(passed) > 0",
+    "trajectories": "len(longest) == 10 and len(places) > 0 and len(passed) > 0 and len(rides) == 1",
 }
 #: what notebooks show: text that some output of theirs has, as HTML or plain
 SHOWN = {
@@ -25,7 +26,7 @@ SHOWN = {
     "engine-builder": [],
     "streams": ["<svg", "Did you mean 'pos'?", "finished"],
     "tolling": ["<svg", "<caption>account: ", "finished"],
-    "trajectories": ["<polyline"],
+    "trajectories": ["<polyline", "not to scale"],
 }
 
 
@@ -42,6 +43,7 @@ def test_the_notebook_runs(notebook: Path, tmp_path: Path) -> None:
     shown = "".join(_texts(body))
     for text in SHOWN[notebook.stem]:
         assert text in shown, text
+    assert "\x1b[2K" not in shown, "a progress bar, line by line"
 
 
 def _texts(body: Any) -> Iterator[str]:

@@ -233,11 +233,11 @@ def test_workers_import_what_is_installed_not_sparks_archives(spark: SparkSessio
 def test_workers_run_this_python_where_nothing_temporary_can_be_executed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert workers.python_for(tmp_path) == str(tmp_path / "worker-python")
+    assert workers.make_python_command(tmp_path) == str(tmp_path / "worker-python")
     monkeypatch.setattr(os, "access", lambda *_: False)
-    assert workers.python_for(tmp_path) == sys.executable
+    assert workers.make_python_command(tmp_path) == sys.executable
 
 
 def test_workers_of_this_machine_are_reached_through_unix_sockets_where_their_paths_may_be_that_long() -> None:
-    assert session._sockets_in(Path("/tmp/short"))["spark.python.unix.domain.socket.dir"] == "/tmp/short"
-    assert session._sockets_in(Path("/" + "long" * 25)) == {}
+    assert session._connect_workers(Path("/tmp/short"))["spark.python.unix.domain.socket.dir"] == "/tmp/short"
+    assert session._connect_workers(Path("/" + "long" * 25)) == {}

@@ -18,6 +18,7 @@ KINDS = (BadArgument, BadInput, Unavailable, CheckFailed)
 EXAMPLE = BadInput(
     "14 fields.",
     place=Place(file="run.csv", line=3),
+    code="unreadable-line",
     hint="A Linear Road line has 15 integers.",
     found=14,
     expected=15,
@@ -42,11 +43,12 @@ def page() -> str:
             "With `--json`, the last line of standard error is one JSON object. Standard output has the result or is "
             "empty; a check that fails, such as `slipstream validate`, prints both.\n",
             f"```json\n{body}\n```\n",
-            "`found` and `expected` are there where they are known. `place` has what is known of:\n",
+            "`found` and `expected` are given if they are known. `place` has the known ones of:\n",
             _place(),
-            "`log`, if it is there, names the file with Spark's own messages.\n",
+            "`log`, if present, names the file with Spark's own messages.\n",
             "## Codes\n",
-            "Codes are stable; sentences are not. In Python, `error.code`.\n",
+            "Codes are stable; sentences are not. In Python, `error.code`. Error responses of the console have "
+            "the same fields.\n",
             meanings(CODES),
         )
     )

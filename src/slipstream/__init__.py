@@ -13,18 +13,21 @@ Everything else is internal. Names are imported when they are first used, so tha
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+# Checkers of types take this name for true; importing `typing` for it would be most of the time that the import takes.
+TYPE_CHECKING = False
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from slipstream import functions, testing, udf
     from slipstream._api.jobs import Job, RunningJob
     from slipstream._api.reports import REPORT
-    from slipstream._api.results import JobStatus, Output, Results, Trips, open
+    from slipstream._api.results import JobStatus, Output, Results, open
     from slipstream._api.sources import from_dataframe, read, table
     from slipstream._api.streams import Kept, Published, Stream, Table, Tolled, Window
+    from slipstream._api.trips import Trips
     from slipstream._cuboid.snapshots.snapshot import Cuboid
     from slipstream._errors import BadArgument, BadInput, CheckFailed, SlipstreamError, Unavailable
     from slipstream._io.outputs.destinations import Destination
@@ -65,7 +68,7 @@ _PLACES = {
     "Table": ("_api.streams", "Table"),
     "Tolled": ("_api.streams", "Tolled"),
     "Train": ("_network.flow", "Train"),
-    "Trips": ("_api.results", "Trips"),
+    "Trips": ("_api.trips", "Trips"),
     "Unavailable": ("_errors", "Unavailable"),
     "Window": ("_api.streams", "Window"),
     "from_dataframe": ("_api.sources", "from_dataframe"),
@@ -114,6 +117,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
     if name in _MODULES:
         return import_module(f"slipstream.{name}")
     if name not in _PLACES:

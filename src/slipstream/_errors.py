@@ -1,12 +1,13 @@
 """Errors a user can act on, as data: a stable code, the place, what was found, what was expected, and the next step.
 
 Every error that reaches a user is a :class:`SlipstreamError`; the command line prints its message and ``hint`` and
-exits with its ``exit_code``. Anything else is a bug and keeps its traceback. Sentences are for people: code that has
+exits with its ``exit_code``. Anything else is a bug and keeps its traceback. Messages are for people: code that has
 to tell errors apart reads ``code`` and ``place``, never the message.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,8 +16,8 @@ from dataclasses import asdict, dataclass, replace
 from types import FrameType
 from typing import Any, ClassVar
 
-# What taking text or bytes apart raises when they are not as they should be, in Python and in the readers we use.
-# Keep the reader in the try small: a mistake of ours in it would be called the user's.
+# What parsing malformed text or bytes raises, in Python and in the readers we use.
+# Keep the try block small: a bug of ours in it would be reported as the user's mistake.
 MALFORMED = (
     ValueError,
     TypeError,
@@ -30,35 +31,93 @@ MALFORMED = (
 
 #: every code, and what it means; codes are stable, sentences are not
 CODES = {
-    "bad-argument": "An argument or option cannot be used as given.",
+    "ambiguous-name": "A name fits more than one thing: a column of both sides of a join, a run in two folders.",
+    "arithmetic-error": "An expression overflows or divides by zero for a tuple.",
+    "bad-argument": "An argument or option cannot be used as given, for a reason that has no code of its own.",
     "bad-config": "A key or value of slipstream.toml cannot be used.",
-    "bad-expression": "An SQL expression cannot be parsed, or Spark refuses it.",
-    "bad-input": "The contents of a file or stream cannot be used.",
+    "bad-coordinates": "Coordinates are in degrees where metres are needed, or off the globe, the road or the plane.",
+    "bad-expression": "An SQL expression or statement cannot be parsed, or Spark refuses it.",
+    "bad-input": "The contents of a file or stream cannot be used, for a reason that has no code of its own.",
+    "bad-name": "A name has characters that are not allowed, or is reserved.",
+    "bad-network": "Boxes, arcs or their options do not fit together: a loop, no output, a clock with a timeout.",
+    "bad-request": "A request to the console is not one that its API describes.",
+    "bad-type": "A column or value has a type that cannot be used there, or no known type.",
     "bad-usage": "The command line cannot be parsed: an unknown option, a missing argument, a value of the wrong type.",
+    "broker-unreachable": "No Kafka broker answers, or one stopped.",
+    "changed-by-others": "Something other than the job has changed its tables or the files it reads.",
     "check-failed": "The work was done, and a check of its result failed.",
-    "damaged-checkpoint": "Files of a job's checkpoint are incomplete or were changed.",
+    "conflict": "The console cannot do that in its present state: something is running, or nothing is.",
+    "conflicting-options": "Options exclude or require each other.",
+    "damaged-checkpoint": "A job's checkpoint or stored state is incomplete or was changed.",
+    "damaged-file": "A run, a history or a data set is incomplete or was changed.",
+    "damaged-output": "A job's tables, journal or snapshot are incomplete or were changed.",
+    "different-job": "The folder has another job, or one that was started with other inputs or options.",
     "disk-full": "No space is left on a disk.",
     "disk-read-only": "A disk cannot be written to.",
+    "duplicate-name": "A name is used twice, or is taken.",
+    "empty-input": "The input has nothing to work on: no tuples, no vehicles, no seconds in the range.",
+    "engine-failed": "An engine that was started for a benchmark or a fault campaign ended with an error.",
     "error": "Anything that has no code of its own.",
-    "exists": "The output exists already; --overwrite replaces it.",
+    "exists": "The output exists already.",
+    "invalid-trajectory": "Points or units of a moving point contradict each other.",
+    "io-error": "A file or folder cannot be read or written, for a reason that has no code of its own.",
+    "job-running": "A job is already running in the folder.",
     "jvm-lost": "Spark's JVM has ended or does not answer.",
+    "malformed-value": "A value is not written as its option, field or argument requires.",
+    "missing-software": "A program or package is not installed: Java, protoc, GeoPandas.",
+    "missing-value": "A required input, option or field is not given.",
     "no-such-file": "A file or folder does not exist.",
+    "no-such-topic": "A Kafka topic does not exist.",
+    "not-allowed": "A function, a setting or a place that may not be used here.",
+    "not-deterministic": "An expression, a source or a box gives different results when it runs again.",
+    "not-kept": "The past that was asked for is not committed yet, or no longer kept.",
+    "not-ready": "There is no result yet, or it changes faster than it can be read: try again.",
+    "not-signed-in": "The console requires its token.",
     "out-of-memory": "Spark's JVM has run out of memory.",
-    "permission-denied": "A file or folder may not be read or written.",
+    "out-of-range": "A number, a time or an order is outside its range.",
+    "overload": "The network needs more than the machine has at the given rates.",
+    "permission-denied": "A file, a folder or a topic may not be read or written.",
+    "port-unavailable": "A port cannot be listened on.",
+    "run-void": "A benchmark run does not count: the driver was late, or its client left.",
+    "server-unreachable": "A PostgreSQL server or a schema registry does not answer as it should.",
+    "spark-not-started": "Spark did not start.",
     "task-failed": "A Spark task failed for a reason that has no code of its own.",
+    "too-large": "A limit is exceeded: ids, expressways, words of an expression, units on a page.",
     "too-many-rejects": "More of the input was rejected than --max-rejects allows.",
-    "unavailable": "The machine lacks something: Java, memory, a server, a port.",
-    "unknown-column": "A box, an output or a query names a column that does not exist.",
-    "unknown-name": "A name of a box, a function, a source or a table that does not exist.",
+    "topic-changed": "A Kafka topic was deleted or recreated, or messages that were not read yet were deleted.",
+    "unavailable": "The machine lacks something, for a reason that has no code of its own.",
+    "unknown-column": "A box, an output, a query or an option names a column that does not exist.",
+    "unknown-field": "A network file has a field that is not known there.",
+    "unknown-name": "A box, an output, a source, a function, a cuboid or a key of that name does not exist.",
+    "unknown-value": "A value is not one of those that the option or field takes.",
+    "unreadable-file": "A file cannot be read in its format.",
+    "unreadable-line": "A line, a row or an element of a file cannot be read, or contradicts the others.",
+    "user-code": "A function, a rule set, an operator or a source of yours failed or returned something unusable.",
+    "workers-differ": "The Python of Spark's workers cannot import Slipstream.",
+    "wrong-file-type": "A file or folder is not of the expected kind: no run, no job's folder, an unknown extension.",
+    "wrong-version": "A file or a job's state was written by another version.",
 }
 
-#: how the line begins with which an error crosses from a Python worker of Spark to the driver
+#: codes of errors of the operating system; the others are io-error
+_OS_CODES = {
+    errno.ENOENT: "no-such-file",
+    errno.EACCES: "permission-denied",
+    errno.EPERM: "permission-denied",
+    errno.EEXIST: "exists",
+    errno.ENOTDIR: "wrong-file-type",
+    errno.EISDIR: "wrong-file-type",
+    errno.ENOSPC: "disk-full",
+    errno.EDQUOT: "disk-full",
+    errno.EROFS: "disk-read-only",
+}
+
+#: the prefix of the line in which an error travels from a Python worker of Spark to the driver
 MARK = "slipstream-error: "
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where something is wrong, as far as it is known.
+    """The place of an error, as far as it is known.
 
     >>> Place(file="run.csv", line=3, field="speed")
     Place(file='run.csv', line=3, column=None, box='', field='speed', words='')
@@ -84,13 +143,13 @@ class Place:
         return self.words or ", ".join(f"{name}{value}" for name, value in given if value not in ("", None))
 
     def inside(self, outer: Place) -> Place:
-        """This place with what ``outer`` knows besides."""
+        """Return this place, completed from ``outer``."""
         known = {name: value for name, value in asdict(self).items() if value not in ("", None)}
         words = ", ".join(filter(None, (outer.words, self.words)))
         return replace(outer, **known | {"words": words})
 
     def to_json(self) -> dict[str, str | int]:
-        """What is known of it."""
+        """Return the known fields."""
         body = asdict(self)
         body.pop("words")
         return {name: value for name, value in body.items() if value not in ("", None)}
@@ -126,7 +185,7 @@ class SlipstreamError(Exception):
         if self.code not in CODES:
             raise ValueError(f"{self.code}: no such code of an error; add it to CODES")
         self.place = replace(place, words=str(place)) if place else Place()
-        self.problem = problem or f"found {_listed(found)}, expected {_listed(expected)}."
+        self.problem = problem or f"found {_join(found)}, expected {_join(expected)}."
         self.joint = ": "  # what stands between the place and the problem
         self.found, self.expected, self.hint = found, expected, hint
         self._notes: list[str] = []
@@ -141,54 +200,101 @@ class SlipstreamError(Exception):
         return f"{self.message}\n{self.hint}" if self.hint else self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (type(self), vars(self))
+        return _rebuild, (type(self), vars(self))
 
     def to_json(self) -> dict[str, Any]:
         """The error as programs read it: ``slipstream ... --json`` prints this."""
         body = {"code": self.code, "kind": type(self).__name__, "message": self.message, "hint": self.hint}
-        data = {"place": self.place.to_json(), "found": _plain(self.found), "expected": _plain(self.expected)}
+        data = {"place": self.place.to_json(), "found": _to_plain(self.found), "expected": _to_plain(self.expected)}
         return body | {name: value for name, value in data.items() if value not in (None, {})}
 
-    def within(self, words: str, kind: type[SlipstreamError] | None = None) -> SlipstreamError:
-        """The same error in a sentence that begins with ``words``; of another ``kind`` if that is given."""
-        made = (kind or type(self))(self.message, hint=self.hint, found=self.found, expected=self.expected)
+    def within(
+        self, where: str | Place = "", kind: type[SlipstreamError] | None = None, hint: str = ""
+    ) -> SlipstreamError:
+        """Return the same error in a sentence that begins with ``where``, with another ``kind`` or ``hint`` if given.
+
+        >>> cause = BadInput("no column 'sped'.", code="unknown-column", found="sped")
+        >>> error = cause.within("boxes.over", BadArgument)
+        >>> error.message, error.code, error.found
+        ("boxes.over: no column 'sped'.", 'unknown-column', 'sped')
+        """
+        outer = Place(words=where) if isinstance(where, str) else replace(where, words=str(where))
+        made = (kind or type(self))(self.message, hint=hint or self.hint, found=self.found, expected=self.expected)
         made.code = self.code if self.code != self.usual_code else made.code
-        made.place = replace(self.place, words=words)
+        made.place = replace(self.place, words="").inside(outer)
+        made.args = (made.message,)
         return made
 
     @property
     def __notes__(self) -> list[str]:  # type: ignore[override]
-        """Notes that were added; and for a traceback that Spark sends from a worker to the driver, the data."""
-        return [*self._notes, MARK + json.dumps(_carried(self))] if _is_formatted_by_spark() else self._notes
+        """The added notes and, in a traceback that Spark sends from a worker to the driver, the data."""
+        return [*self._notes, MARK + json.dumps(_carry(self))] if _is_formatted_by_spark() else self._notes
 
     def _render_traceback_(self) -> list[str]:
-        """What a notebook shows: the message and the hint, without the frames of our own code."""
+        """Return what a notebook shows: the message and the hint, without the frames of our own code."""
         return [f"{type(self).__name__}: {self.message}", *([self.hint] if self.hint else [])]
 
 
 class BadArgument(SlipstreamError):
-    """An argument or option that cannot be used as given."""
+    """An argument or option that cannot be used as given.
+
+    >>> import slipstream as ss
+    >>> try:
+    ...     ss.read("nowhere.csv")
+    ... except ss.BadArgument as error:
+    ...     print(error.message)
+    nowhere.csv: no such file or folder.
+    """
 
     exit_code = 2
     usual_code = "bad-argument"
 
 
 class BadInput(SlipstreamError):
-    """A file or stream whose contents cannot be used."""
+    """A file or stream whose contents cannot be used, or an expression that does not fit them.
+
+    >>> import slipstream as ss
+    >>> try:
+    ...     ss.read("kafka://broker:9092/positions").filter("sped < 20")
+    ... except ss.BadInput as error:
+    ...     print(error.code, error.found)
+    unknown-column sped
+    """
 
     exit_code = 3
     usual_code = "bad-input"
 
 
 class Unavailable(SlipstreamError):
-    """Something the machine lacks: Java, disk space, a server, a port."""
+    """Something the machine lacks: Java, disk space, a server, a port.
+
+    >>> import slipstream as ss
+    >>> issubclass(ss.Unavailable, ss.SlipstreamError), ss.Unavailable.exit_code
+    (True, 4)
+    """
 
     exit_code = 4
     usual_code = "unavailable"
 
 
 class CheckFailed(SlipstreamError):
-    """The work was done and a check of its result said no."""
+    """The work was done, and a check of its result failed.
+
+    >>> import slipstream as ss
+    >>> from slipstream import testing
+    >>> class Moody(ss.Source):
+    ...     schema = {"n": "bigint"}
+    ...     numbers = iter(range(9))
+    ...     def latest(self, start):
+    ...         return 1
+    ...     def read(self, start, end):
+    ...         return {"n": [next(self.numbers)]}
+    >>> try:
+    ...     testing.check_source(Moody(), most_batches=1)
+    ... except ss.CheckFailed as error:
+    ...     print(error.message)
+    Moody.read(0, 1) returned other tuples when it was called again.
+    """
 
     exit_code = 5
     usual_code = "check-failed"
@@ -196,9 +302,9 @@ class CheckFailed(SlipstreamError):
 
 @contextmanager
 def locate(words: str = "", *, file: str = "", box: str = "", field: str = "") -> Iterator[None]:
-    """Add to every error that the block raises where it is; what the error knows itself is kept.
+    """Add a place to every error that the block raises; what the error knows already is kept.
 
-    With ``words`` its sentence begins with them; one that does so already stays as it is.
+    With ``words`` its message begins with them, unless it already does.
     """
     try:
         yield
@@ -213,8 +319,17 @@ def locate(words: str = "", *, file: str = "", box: str = "", field: str = "") -
         raise
 
 
-def carried_in(text: str) -> SlipstreamError | None:
-    """The error of ours that a traceback of a worker carries; the last one, which is what the others led to."""
+def classify(error: OSError) -> str:
+    """Return the code for an error of the operating system.
+
+    >>> classify(OSError(errno.ENOSPC, "No space left on device"))
+    'disk-full'
+    """
+    return _OS_CODES.get(error.errno or 0, "io-error")
+
+
+def read_carried(text: str) -> SlipstreamError | None:
+    """Return our error that a worker's traceback carries; the last one, as it was caused by the others."""
     _, found, rest = text.rpartition(MARK)
     if not found:
         return None
@@ -222,31 +337,31 @@ def carried_in(text: str) -> SlipstreamError | None:
         (kind, state), _ = json.JSONDecoder().raw_decode(rest)
     except ValueError:  # cut short by whoever passed it on
         return None
-    kinds = {one.__name__: one for one in _kinds(SlipstreamError)}
+    kinds = {one.__name__: one for one in _list_kinds(SlipstreamError)}
     state["place"] = Place(**state["place"])
-    return _rebuilt(kinds.get(kind, SlipstreamError), state)
+    return _rebuild(kinds.get(kind, SlipstreamError), state)
 
 
-def _carried(error: SlipstreamError) -> tuple[str, dict[str, Any]]:
-    state = {name: _plain(value) for name, value in vars(error).items() if not name.startswith("_")}
+def _carry(error: SlipstreamError) -> tuple[str, dict[str, Any]]:
+    state = {name: _to_plain(value) for name, value in vars(error).items() if not name.startswith("_")}
     return type(error).__name__, state | {"place": asdict(error.place)}
 
 
-def _rebuilt(kind: type[SlipstreamError], state: dict[str, Any]) -> SlipstreamError:
+def _rebuild(kind: type[SlipstreamError], state: dict[str, Any]) -> SlipstreamError:
     made = kind(state["problem"])
     vars(made).update(state)
     made.args = (made.message,)
     return made
 
 
-def _kinds(kind: type[SlipstreamError]) -> Iterator[type[SlipstreamError]]:
+def _list_kinds(kind: type[SlipstreamError]) -> Iterator[type[SlipstreamError]]:
     yield kind
     for below in kind.__subclasses__():
-        yield from _kinds(below)
+        yield from _list_kinds(below)
 
 
 def _is_formatted_by_spark() -> bool:
-    """Whether PySpark or Py4J asks: tracebacks are all that they take from Python to the JVM and back."""
+    """Whether PySpark or Py4J formats the error: they carry only tracebacks between Python and the JVM."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if str(frame.f_globals.get("__name__")).partition(".")[0] in ("pyspark", "py4j"):
@@ -255,15 +370,15 @@ def _is_formatted_by_spark() -> bool:
     return False
 
 
-def _plain(value: Any) -> Any:
-    """A value as JSON has it."""
+def _to_plain(value: Any) -> Any:
+    """Convert a value to what JSON can represent."""
     if isinstance(value, dict):
-        return {str(name): _plain(inner) for name, inner in value.items()}
+        return {str(name): _to_plain(inner) for name, inner in value.items()}
     if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):
-        return [_plain(inner) for inner in value]
+        return [_to_plain(inner) for inner in value]
     return value if value is None or isinstance(value, str | int | float | bool) else str(value)
 
 
-def _listed(value: Any) -> str:
+def _join(value: Any) -> str:
     several = isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes)
     return ", ".join(map(str, value)) if several else str(value)

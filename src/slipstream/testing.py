@@ -34,7 +34,7 @@ from slipstream._io.readers.user_sources import Source, UserFeed
 from slipstream._network.algebra import Schema
 from slipstream._network.boxes.archive import archive_boxes, to_trips
 from slipstream._network.boxes.operators import UNKNOWN
-from slipstream._network.boxes.window_functions import arrow_array, encode_column
+from slipstream._network.boxes.window_functions import encode_column, to_arrow
 from slipstream._network.flow import sort_train
 from slipstream._network.planning.plan import plan
 from slipstream._network.running.trains import SEQ, TS
@@ -75,7 +75,7 @@ class MemorySource(Source):
         self, schema: Mapping[str, str], rows: Iterable[Mapping[str, Any]] = (), *, per_batch: int = 1000
     ) -> None:
         self.schema = dict(schema)
-        self._types, self._rows, self._per_batch = types.schema_of(schema), list(rows), per_batch
+        self._types, self._rows, self._per_batch = types.parse_schema(schema), list(rows), per_batch
 
     def push(self, *rows: Mapping[str, Any]) -> None:
         """Add tuples behind those that are there."""
@@ -112,7 +112,11 @@ class CapturingOutput(Destination):
         found = list(rows.to_pylist())
         self.attempts.append(batch)
         if batch in self.batches and self.batches[batch] != found:
-            raise CheckFailed(f"batch {batch} was sent again with other rows.", hint="Something is not deterministic.")
+            raise CheckFailed(
+                f"batch {batch} was sent again with other rows.",
+                hint="Something is not deterministic.",
+                code="not-deterministic",
+            )
         self.batches[batch] = found
 
     @property
@@ -144,6 +148,12 @@ class MemoryHost:
     :meth:`run` reads the job's own sources (:class:`slipstream.Source`) to their end; :meth:`send` brings tuples of
     any source, such as a topic. What leaves the job is returned, kept in ``outputs``, and sent to destinations of your
     own. Expressions that only Spark can compute are refused; test those with a session.
+
+    >>> import slipstream as ss
+    >>> cars = ss.read("kafka://broker:9092/cars", {"id": "bigint", "speed": "double"})
+    >>> host = MemoryHost(ss.Job("out").write(cars.filter("speed < 20"), name="slow"))
+    >>> host.send([{"id": 1, "speed": 15.0}, {"id": 2, "speed": 80.0}])
+    {'slow': [{'id': 1, 'speed': 15.0}]}
     """
 
     def __init__(self, job: Job, *, clock: ManualClock | None = None) -> None:
@@ -165,7 +175,13 @@ class MemoryHost:
         """
         by_source = tuples if isinstance(tuples, Mapping) else {self._only(): tuples}
         if unknown := [name for name in by_source if name not in self._sources]:
-            raise BadArgument(f"no source {unknown[0]!r}.", hint=f"The job reads: {', '.join(self._sources)}.")
+            raise BadArgument(
+                f"no source {unknown[0]!r}.",
+                hint=f"The job reads: {', '.join(self._sources)}.",
+                code="unknown-name",
+                found=unknown[0],
+                expected=[*self._sources],
+            )
         rows = [self._row(name, given) for name, given in by_source.items() if len(given)]
         return self._batch(rows, crash=crash)
 
@@ -186,12 +202,18 @@ class MemoryHost:
     def run(self) -> Found:
         """Process everything to the end of the job's own sources; returns all that has left the job."""
         if missing := [name for name in self._sources if name not in self._given]:
-            raise BadArgument(f"source {missing[0]} has no tuples here.", hint="Use send, or read a MemorySource.")
+            raise BadArgument(
+                f"source {missing[0]} has no tuples here.",
+                hint="Use send, or read a MemorySource.",
+                code="missing-value",
+            )
         while len(self._ended) < len(self._sources):
             before = dict(self._positions), len(self._ended)
             self.step()
             if before == (self._positions, len(self._ended)):
-                raise BadArgument("a source has no more tuples and no end.", hint="Use step for a live source.")
+                raise BadArgument(
+                    "a source has no more tuples and no end.", hint="Use step for a live source.", code="user-code"
+                )
         return self.outputs
 
     def end(self) -> Found:
@@ -237,7 +259,11 @@ class MemoryHost:
 
     def _only(self) -> str:
         if len(self._sources) != 1:
-            raise BadArgument("which source?", hint=f"Send a mapping; the job reads: {', '.join(self._sources)}.")
+            raise BadArgument(
+                "the job has several sources.",
+                hint=f"Send a mapping; the job reads: {', '.join(self._sources)}.",
+                code="missing-value",
+            )
         return self._sources[0]
 
     def _delivered(self, passed: list[pd.DataFrame]) -> dict[str, pa.Table]:
@@ -251,7 +277,7 @@ class MemoryHost:
                 for parcel in Load.from_bytes(row.chunk, len(made.keys)).parcels if row.what == DELIVERED else ():
                     name, train = names[parcel.address], sort_train(parcel.train)
                     layout = made.outputs[name].layout.types
-                    arrays = {column: arrow_array(train.columns[column], type_) for column, type_ in layout.items()}
+                    arrays = {column: to_arrow(train.columns[column], type_) for column, type_ in layout.items()}
                     found[name] = to_trips(trips[name], arrays) if name in trips else pa.table(arrays)
         none = {name: pa.table({}) for name in self.outputs}
         return none | found
@@ -262,14 +288,18 @@ def _superbox(job: Job) -> Superbox:
     for arc, schema in checked.schemas.items():
         if unknown := [column for column, type_ in schema.items() if type_ == UNKNOWN]:
             raise BadArgument(
-                f"{arc}: only Spark knows the type of {unknown[0]!r}.", hint="Cast it, or test the job in a session."
+                f"{arc}: only Spark knows the type of {unknown[0]!r}.",
+                hint="Cast it, or test the job in a session.",
+                code="bad-type",
             )
     stored = {name: _arrays(table.rows(), table.schema) for name, table in tables(job._outputs.values()).items()}
     made = Superbox(plan(checked), stored)
     if made.translations.prefixes or made.stages.count > 1:
         where = str(made.translations.prefixes[0][-1]) if made.translations.prefixes else "the job"
         raise BadArgument(
-            f"after {where}: an expression that only Spark can compute.", hint="Test the job in a session."
+            f"after {where}: an expression that only Spark can compute.",
+            hint="Test the job in a session.",
+            code="bad-type",
         )
     return made
 
@@ -304,24 +334,29 @@ def check_source(source: Source, *, most_batches: int = 1000) -> list[dict[str, 
     >>> check_source(MemorySource({"id": "bigint"}, [{"id": 1}, {"id": 2}]))
     [{'id': 1}, {'id': 2}]
     """
-    schema = types.schema_of(source.schema)
+    schema = types.parse_schema(source.schema)
     found: list[dict[str, Any]] = []
     position, label = source.start, type(source).__name__
     for _ in range(most_batches):
         end = source.latest(position)
         if end < position:
-            raise CheckFailed(f"{label}.latest({position}) returned {end}.", hint="A position never decreases.")
+            raise CheckFailed(
+                f"{label}.latest({position}) returned {end}.", hint="A position never decreases.", code="user-code"
+            )
         rows = source.table(schema, position, end).to_pylist() if end > position else []
         if end > position and source.table(schema, position, end).to_pylist() != rows:
             raise CheckFailed(
                 f"{label}.read({position}, {end}) returned other tuples when it was called again.",
                 hint="After a crash a job reads the same span again.",
+                code="not-deterministic",
             )
         found += rows
         if source.has_ended(end) or end == position:
             return found
         position = end
-    raise CheckFailed(f"{label} has not ended after {most_batches} batches.", hint="Give more, or an end.")
+    raise CheckFailed(
+        f"{label} has not ended after {most_batches} batches.", hint="Give more, or an end.", code="user-code"
+    )
 
 
 # --- failures
@@ -337,7 +372,13 @@ def failpoint(name: str, error: str = "ENOSPC") -> Iterator[None]:
     ...     pass
     """
     if name not in FAILPOINTS:
-        raise BadArgument(f"no failpoint {name!r}.", hint=f"There are: {', '.join(FAILPOINTS)}.")
+        raise BadArgument(
+            f"no failpoint {name!r}.",
+            hint=f"Failpoints: {', '.join(FAILPOINTS)}.",
+            code="unknown-name",
+            found=name,
+            expected=[*FAILPOINTS],
+        )
     before = os.environ.get(VARIABLE)
     with tempfile.TemporaryDirectory() as folder:
         os.environ[VARIABLE] = f"{name}:{folder}/reached:{error}"

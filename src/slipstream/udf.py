@@ -203,6 +203,8 @@ def _type(name: str, returns: str) -> str:
     found = plain_type(returns)
     if found not in SPARK_TYPES:
         raise BadArgument(
-            f"function {name}: no type {returns!r}.", hint=f"It returns one of: {', '.join(SPARK_TYPES.values())}."
+            f"function {name}: no type {returns!r}.",
+            hint=f"It returns one of: {', '.join(SPARK_TYPES.values())}.",
+            code="bad-type",
         )
     return found

@@ -69,6 +69,24 @@ def flat(lav: npt.NDArray[np.int64], cars: npt.NDArray[np.int64]) -> npt.NDArray
     return np.where(cars > 0, np.full_like(lav, 10), 0)
 
 
+def first_page(frame: DataFrame) -> None:
+    """The program that the API was designed for, and the other places that it can read."""
+    reports = ss.read("kafka://broker:9092/positions", columns={"id": "vin", "time": "ts"})
+    tolled = reports.toll(rules="2004", lateness="2s")
+    slow = reports.filter("speed < 20").window("time", size="1 minute", by="segment").agg(cars="count(*)")
+    job = ss.Job("out").write(tolled).write(slow, name="slow").archive(reports).start()
+    states: list[str] = [job.status().state, job.wait().status().state, job.stop().status().why]
+
+    out = ss.open("out")
+    rows: DataFrame = out["slow"].to_spark()
+    speed: float = out.cuboid("car")[100].speed[0]
+    far: ss.Trips = out.trips().where("travelled(Trip) > 1000").as_of(3)
+    answers: list[ss.Stream] = [tolled.notifications, tolled.alerts, tolled.balances, tolled.expenditures]
+    cuboids: list[ss.Published] = [tolled.cars, tolled.accounts, tolled.segments, tolled.accidents]
+    others = [ss.read("runs/rush"), ss.read("tcp://127.0.0.1:7777"), ss.read("fleet.csv"), ss.from_dataframe(frame)]
+    print(states, rows.count(), speed, len(far), len(answers), len(cuboids), [one.columns for one in others])
+
+
 def program(spark: SparkSession) -> None:
     reports = ss.read("kafka://broker:9092/positions", columns={"id": "vin", "time": "ts"}, follow=True)
     tolled: ss.Tolled = reports.toll(rules=flat, lateness="2s")
@@ -104,6 +122,9 @@ def reading() -> None:
     print(len(cars), cars.newest(3))
     trips: ss.Trips = out.as_of(datetime(2026, 1, 1)).trips().where("travelled(Trip) > 1000")
     far = trips.to_spark().select("id", sf.travelled("Trip").alias("metres"), sf.val(sf.final("Trip")))
+    rides = ss.Trips.read("rides", plane=ss.Plane.utm_at(13.4, 52.5), format="gpx").where("travelled(Trip) > 10")
+    ride: ss.MovingPoint = rides.to_points()["monday"]
+    print(ride.to_wkt(), ss.MovingPoint.from_mfjson(ride.to_mfjson()).length, ride.starts.tolist())
     print(frame.count(), len(pandas), speed, far.count(), out.sql("SELECT count(*) FROM car"))
 
 

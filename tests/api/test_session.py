@@ -60,11 +60,47 @@ print("unchanged")
 """
 
 
+FAILS = """
+import sys
+from pyspark.sql import SparkSession
+import slipstream as ss
+
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+cars = ss.from_dataframe(spark.createDataFrame([(1, 2.0)], "id bigint, x double"))
+try:
+    ss.Job(sys.argv[1]).write(cars.filter("x > 1"), name="far").run(timeout=200)
+except ss.Unavailable as error:
+    assert error.code == "workers-differ" and "\\n" not in error.message and sys.executable in error.hint, error
+    print(error.message)
+"""
+#: a Python that has neither Slipstream nor anything else of this environment
+BARE = str(Path(sys.base_prefix) / "bin" / "python3")
+
+
+def run(program: str, out: Path, **settings: str) -> str:
+    """Run a program as ``.venv/bin/python program.py`` does where no environment is activated."""
+    path = f"{Path(BARE).parent}{os.pathsep}{os.environ['PATH']}"
+    kept = {name: value for name, value in os.environ.items() if name not in ("PYSPARK_PYTHON", "VIRTUAL_ENV")}
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(out)],
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+        env={**kept, "PATH": path, **settings},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout.strip()
+
+
 @pytest.mark.long
 def test_a_session_that_the_user_made_keeps_its_settings(tmp_path: Path) -> None:
-    # as in an activated environment: the workers of a session that is not ours run the Python on the path
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
-    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "out")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False, env=environment)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.split() == ["unchanged"]
+    """PySpark's workers would run the Python on the path, which has no Slipstream."""
+    assert run(PROGRAM, tmp_path / "out") == "unchanged"
+
+
+@pytest.mark.long
+def test_workers_that_cannot_import_the_package_are_named(tmp_path: Path) -> None:
+    """The user chose the workers' Python; that is their setting, so it is not changed."""
+    found = run(FAILS, tmp_path / "out", PYSPARK_PYTHON=BARE)
+    assert found == "Spark's Python workers cannot import slipstream."

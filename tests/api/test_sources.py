@@ -123,7 +123,7 @@ def test_a_run_is_read_minute_by_minute(spark: SparkSession, tmp_path: Path) -> 
     ("make", "message"),
     [
         (lambda: ss.read("nowhere.csv"), "nowhere.csv: no such file or folder"),
-        (lambda: ss.read("kafka://b:1/t", columns={"plate": "p"}), "of which type is the column 'plate'"),
+        (lambda: ss.read("kafka://b:1/t", columns={"plate": "p"}), "the type of column 'plate' is unknown"),
         (lambda: ss.read("kafka://b:1/t", {"at": "date"}), "column 'at': no type 'date'"),
         (lambda: ss.from_dataframe(pd.DataFrame({"a": [1]}), columns={"id": "b"}), "columns: no column 'b'"),
         (lambda: ss.from_dataframe(pd.DataFrame({"a": [[1]]})), "column 'a' is list"),
@@ -135,7 +135,7 @@ def test_a_run_is_read_minute_by_minute(spark: SparkSession, tmp_path: Path) -> 
         (lambda: ss.read("kafka://b:1/t").window("time", "soon"), "size 'soon': not a duration"),
         (lambda: ss.Job("out").write(ss.read("kafka://b:1/t")), "the output has no name"),
         (lambda: ss.Job("out").network, "the job writes nothing"),
-        (lambda: ss.Job("out").archive(ss.read("kafka://b:1/t", {"id": "bigint"})), "which columns are the place"),
+        (lambda: ss.Job("out").archive(ss.read("kafka://b:1/t", {"id": "bigint"})), "no columns for the place"),
         (lambda: ss.Job("out").write(ss.read("kafka://b:1/t"), name="rejects"), "'rejects' is the output of lines"),
         (lambda: ss.read("kafka://b:1/t").filter("speed +"), "filter: "),
     ],

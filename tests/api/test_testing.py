@@ -171,3 +171,14 @@ def test_in_spark_a_job_with_all_of_them_survives_a_failure(spark: SparkSession,
     assert out["jumps"].to_pylist() == captured.rows == expected
     with sqlite3.connect(alerts.database) as db:
         assert db.execute("SELECT * FROM alerts").fetchall() == [(row["id"], row["time"]) for row in expected]
+
+
+def test_a_query_returns_whole_streams_of_the_keys_that_its_condition_selects() -> None:
+    """The condition does not hold for a key without values, from which the types of the columns are found."""
+    speeds = (9.0, 3.0, 6.0, 3.0, 9.0, 1.0, 1.0)
+    cars = testing.MemorySource({"id": "bigint", "speed": "double"}, [{"id": 1, "speed": speed} for speed in speeds])
+    kept = ss.read(cars).keep("CREATE CUBOID driver (id BIGINT KEY, speed AST(3))")
+    query = kept.query("SELECT id, speed FROM driver WHERE avg(speed) > 5")
+    assert query.schema == {"id": "bigint", "speed": "array<double>"}
+    found = testing.MemoryHost(ss.Job("out").write(query, name="fast")).run()["fast"]
+    assert [row["speed"][0] for row in found] == [9.0, 3.0, 6.0, 9.0]

@@ -15,7 +15,7 @@ from linear_road.engine_in_memory import Engine, plain_trips
 from linear_road.test_exactness import worlds
 from oracles.trips import trips_of
 from slipstream._archive.reports import LOOK_EVERY, ReportRule, ReportTrips
-from slipstream._archive.trajectories import START, Trips, as_table, second_of
+from slipstream._archive.trajectories import START, Trips, as_table, parse_instant
 from slipstream._cuboid import log
 from slipstream._feeds import trains
 from slipstream._feeds.tuples import REPORT_EVERY
@@ -119,7 +119,7 @@ def test_trips_travel_in_pieces_and_become_moving_points() -> None:
     for most in (1, 3, 100):
         pieces = [Trips.from_bytes(p.to_bytes(), p.vid.size, p.time.size) for p in trips.pieces(most)]
         assert [trip for piece in pieces for trip in plain_trips(piece)] == list(plain_trips(trips))
-    row = as_table(trips, second_of(START)).to_pylist()[2]
+    row = as_table(trips, parse_instant(START)).to_pylist()[2]
     assert (row["vid"], row["xway"], row["dir"], row["Trip"]["starts"]) == (2, 2, 1, [0])
     assert str(row["Trip"]["t"][0]) == "2007-05-28 00:00:04+00:00"
     assert row["Trip"]["x"][0] == 40 * 0.3048

@@ -25,7 +25,7 @@ def toll(run: Path, folder: Path, batches: int) -> Subject:
 
 def archive(run: Path, folder: Path, batches: int) -> Subject:
     """Trips alone: of vehicles that leave soon, so that most batches have some."""
-    return Subject.of(["archive", str(_short_trips(folder, seconds=180))], batch_seconds=180 // batches)
+    return Subject.of(["archive", str(_short_trips(folder, minutes=batches))], batch_seconds=60)
 
 
 def network(run: Path, folder: Path, batches: int) -> Subject:
@@ -53,8 +53,9 @@ def cuboid(run: Path, folder: Path, batches: int) -> Subject:
     return Subject.of(["cuboid", "run", "--input", str(ticks), "--schema", SCHEMA, "--fragments", "2"])
 
 
-def _short_trips(folder: Path, seconds: int) -> Path:
+def _short_trips(folder: Path, minutes: int) -> Path:
     """A run in which two vehicles enter in every second and leave 30 s later."""
+    seconds = 60 * minutes
     reports = [
         (second, report(second, 2 * entered + k, 528 * (second - entered), lane=0 if second == entered else 4))
         for entered in range(seconds)

@@ -19,7 +19,7 @@ from chaos import toy
 from commands import Slipstream
 from slipstream._chaos import campaign as campaigns
 from slipstream._chaos import faults
-from slipstream._chaos.campaign import ADVISED, NOT_REACHED, SAME, Campaign, Record, faults_for, plan
+from slipstream._chaos.campaign import ADVISED, NOT_REACHED, SAME, Campaign, Record, list_faults, plan
 from slipstream._chaos.comparison import Committed, difference, verify_comparator
 from slipstream._chaos.process import JobProcess
 from slipstream._chaos.report import as_markdown, describe_bad
@@ -154,7 +154,7 @@ def test_a_network_that_has_begun_is_resumed_without_its_inputs(tmp_path: Path) 
 
 @pytest.mark.parametrize("kind", JOB_POINTS)
 def test_every_kind_of_job_is_struck_at_all_its_failpoints(kind: str) -> None:
-    made = faults_for(Subject(kind, (kind,)))
+    made = list_faults(Subject(kind, (kind,)))
     site = faults.Site(Path(), Path(), random.Random(0))
     kinds = {make(site).kind for make in made["failpoints"]}
     assert {f"kill everything at {point}" for point in (*JOB_POINTS[kind], *COMPACTION_POINTS)} <= kinds
@@ -172,7 +172,7 @@ def test_a_failpoint_waits_until_it_is_armed(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_plan_has_every_kind_and_comes_of_its_seed() -> None:
-    makes = faults_for(TOLL)
+    makes = list_faults(TOLL)
     made = [plan(random.Random(7), makes, 200) for _ in range(2)]
     assert made[0] == made[1]
     assert len(made[0]) == 200
@@ -252,7 +252,7 @@ def test_a_sound_engine_passes_a_campaign(tmp_path: Path) -> None:
     # interrupted after its first half, it goes on with the second
     notes = tmp_path / "chaos" / campaigns.NOTES
     notes.write_bytes(b"".join(notes.read_bytes().splitlines(keepends=True)[:4]))
-    assert campaigns.seed_in(tmp_path / "chaos") == 5
+    assert campaigns.read_seed(tmp_path / "chaos") == 5
     again = campaign(tmp_path, "good", tuple(FAST), 6)
     assert again[:3] == records[:3]
     assert Counter(record.kind for record in again) == Counter(record.kind for record in records)

@@ -25,7 +25,7 @@ from linear_road.test_kafka import received, send, send_more
 from oracles.linear_road import answers
 from oracles.streams import busy_stream
 from services import SCRIPTS, service
-from slipstream._bench.driving.driver import seconds_of
+from slipstream._bench.driving.driver import read_seconds
 from slipstream._bench.driving.encodings import ENCODINGS
 from slipstream._chaos.comparison import Committed, difference
 from slipstream._chaos.process import JobProcess
@@ -77,7 +77,7 @@ def reborn(pid_file: Path) -> Callable[[], None]:
 def trains(run: Run) -> list[bytes]:
     """A run as messages."""
     form = ENCODINGS["train"]
-    seconds = [table for _, table in seconds_of(run, run.manifest.seconds)]
+    seconds = [table for _, table in read_seconds(run, run.manifest.seconds)]
     return [message for table in seconds for message in form.messages(form.encode(table))]
 
 

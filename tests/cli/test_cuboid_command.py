@@ -15,8 +15,8 @@ import pytest
 from commands import Slipstream
 from slipstream._cli.cuboid import _print_rows
 from slipstream._cuboid import declare
-from slipstream._cuboid.consistency import Moment, figures
-from slipstream._cuboid.fragment_state import QUERY, FragmentState, as_table, no_rows
+from slipstream._cuboid.consistency import Moment, compute_figures
+from slipstream._cuboid.fragment_state import QUERY, FragmentState, as_table, make_empty_rows
 from slipstream._cuboid.query.sql import Query
 from slipstream._cuboid.snapshots import files
 from slipstream._io import outputs
@@ -35,16 +35,16 @@ SCRIPT = declare.parse(
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three batches of a stream, as `cuboid run` leaves them; the last is not committed."""
     out = tmp_path_factory.mktemp("out")
-    files.Catalogue(SCRIPT.cuboids, SCRIPT.patterns, journal="../batches.jsonl").write(out / "snapshot")
+    files.Catalogue(SCRIPT.cuboids, SCRIPT.patterns).write(out / "snapshot")
     query = Query.parse(SCRIPT.queries["rising"], SCRIPT.cuboids, SCRIPT.patterns)
     keeper, store = FragmentState(SCRIPT.cuboids["stock"]), MemoryStore()
-    committed = outputs.Outputs(out, "test", {"rising": no_rows(query).schema})
+    committed = outputs.Outputs(out, "test", {"rising": make_empty_rows(query).schema})
     for batch in range(3):
         keys = np.array([1, 2, 1], np.int64)
         keeper.append(keys, {"price": np.array([10.0, 5.0, 11.0]) + 5 * batch}, show=True)
         assert keeper.arrivals is not None
         with keeper.timed(QUERY + "rising"):
-            found = as_table(query.rows(keeper.arrivals))
+            found = as_table(query.compute(keeper.arrivals))
         keeper.save(batch, store)
         keeper.publish(out / "snapshot", "stock", 0, batch)
         measured = BatchMetrics(batch, 10.0 * batch, -1, -1, commit_ms=4000, phases_ms={}, state_bytes=0, run="a")
@@ -112,7 +112,7 @@ def test_results_and_figures_are_of_committed_batches(slipstream: Slipstream, ou
 
 def test_the_capacity_left_is_what_commits_and_queries_leave() -> None:
     found = [Moment(0, 0.0, 4.0, 100, {"a": 1.0}, 10.0), Moment(1, 10.0, 6.0, 100, {"a": 1.0, "b": 2.0}, 10.0)]
-    measured = figures(found)
+    measured = compute_figures(found)
     assert measured["interarrival_us"] == 1e5
     assert measured["commit_us"] == 1e6 * (3 + 3) / 200
     assert measured["query_us"] == {"a": 1e4, "b": 1e4}
@@ -120,7 +120,7 @@ def test_the_capacity_left_is_what_commits_and_queries_leave() -> None:
     assert measured["interarrival_us"] == pytest.approx(
         measured["commit_us"] + sum(measured["query_us"].values()) + measured["query_time_capacity_us"]
     )
-    assert not figures([Moment(0, 0.0, 4.0, 10, {}, 4.0)])["stable"]
+    assert not compute_figures([Moment(0, 0.0, 4.0, 10, {}, 4.0)])["stable"]
 
 
 def test_ticks_are_made_from_a_seed(slipstream: Slipstream, tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_arguments_are_checked_without_spark(slipstream: Slipstream, out: Path, 
     pq.write_table(pa.table({"stock_id": ["a"], "price": [2.5]}), tmp_path / "text.parquet")
     for given, schema, target, complaint in (
         ("none.csv", STOCK, "new", "none.csv: no such file or folder"),
-        ("empty", STOCK, "new", "empty: no file there"),
+        ("empty", STOCK, "new", "empty: the folder has no files"),
         ("ticks.txt", STOCK, "new", "unknown format .txt"),
         ("bad.csv", STOCK, "new", "no column 'stock_id'"),
         (
@@ -187,7 +187,7 @@ def test_arguments_are_checked_without_spark(slipstream: Slipstream, out: Path, 
     assert "not in increasing order" in slipstream(*good, "--ranges", "5,3").err
     assert "--max-rejects 2: not a share" in slipstream(*good, "--max-rejects", "2").err
     assert slipstream("cuboid", "query", out, "SELECT prise FROM stock", "--spark").code == 2
-    assert "its folder is not there" in " ".join(
+    assert "its folder does not exist" in " ".join(
         slipstream("cuboid", "metrics", out, "--png", tmp_path / "no" / "a.png").err.split()
     )
     assert not (tmp_path / "new").exists()
@@ -273,7 +273,7 @@ def test_after_a_failure_the_hint_is_true(
 
 
 def test_a_metric_of_nothing_is_told(slipstream: Slipstream, tmp_path: Path) -> None:
-    files.Catalogue(SCRIPT.cuboids, journal="../batches.jsonl").write(tmp_path / "snapshot")
+    files.Catalogue(SCRIPT.cuboids).write(tmp_path / "snapshot")
     assert slipstream("cuboid", "metrics", tmp_path).code == 4
 
 

@@ -56,7 +56,7 @@ def test_verify_finds_what_was_changed(slipstream: Slipstream, run: Run) -> None
 def test_a_picture_that_cannot_be_written_is_refused(slipstream: Slipstream, run: Run, tmp_path: Path) -> None:
     ended = slipstream("describe", run.path, "--png", tmp_path / "no" / "p.png")
     assert (ended.code, ended.out) == (2, "")
-    assert f"{tmp_path / 'no' / 'p.png'}: its folder is not there" in ended.err
+    assert f"{tmp_path / 'no' / 'p.png'}: its folder does not exist" in ended.err
 
 
 def test_an_expressway_that_is_not_stored_is_refused(slipstream: Slipstream, run: Run) -> None:

@@ -90,7 +90,7 @@ def test_a_folder_that_cannot_be_written_is_refused(slipstream: Slipstream, tmp_
     assert slipstream("import", tmp_path / "in.dat", "--out", tmp_path / "run").code == 0
     ended = slipstream("export", tmp_path / "run", "--out", tmp_path / "no" / "out.dat")
     assert ended.code == 2
-    assert "its folder is not there" in ended.err
+    assert "its folder does not exist" in ended.err
 
 
 def test_sumo_needs_a_map_and_the_text_takes_none(slipstream: Slipstream, tmp_path: Path) -> None:

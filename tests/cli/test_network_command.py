@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from commands import Slipstream
-from slipstream._cli.network.options import parse_rates, rates_of
+from slipstream._cli.network.options import assign_rates, parse_rates
 from slipstream._errors import BadArgument
 from slipstream._network import files
 from slipstream._network.running.run_folder import Execution
@@ -91,7 +92,7 @@ def test_arguments_are_checked_without_spark(slipstream: Slipstream, tmp_path: P
         (2, "Give --input soldiers=FILE.", ("check", BORDER, "--rate", "soldiers=3")),
         (2, "Give --input soldiers=FILE.", ("check", BORDER, "--rate", "3")),
         (2, "no such file", ("describe", BORDER, "--input", "soldiers=none.csv")),
-        (2, "its folder is not there", ("draw", BORDER, "--out", tmp_path / "no" / "border.svg")),
+        (2, "its folder does not exist", ("draw", BORDER, "--out", tmp_path / "no" / "border.svg")),
         (2, "not the folder of a network", ("attach", tmp_path / "there", "crossings", BORDER, *new)),
     ):
         refused = slipstream("network", *arguments)
@@ -163,22 +164,37 @@ outputs:
 """
 
 
-def test_a_network_is_optimised_by_what_a_feed_has_at_the_start(spark, slipstream: Slipstream, tmp_path: Path) -> None:
-    """The network that was chosen is stored, and stays when the job is started again."""
+def test_a_network_is_optimised_by_what_a_feed_has_at_the_start(
+    spark, slipstream: Slipstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It fails with the first batch, and resumes with the network that was chosen."""
     (tmp_path / "net.yaml").write_text(SPEEDS)
     (tmp_path / "in").mkdir()
     rows = [{"id": "abx"[number % 3], "speed": number % 40} for number in range(200)]
     (tmp_path / "in" / "1.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
     command = ("network", "run", tmp_path / "net.yaml", "--out", tmp_path / "out")
-    assert "--optimise needs --input" in slipstream(*command, "--optimise").err
-    done = slipstream(*command, "--input", f"cars={tmp_path / 'in'}", "--format", "json", "--optimise", "--json")
-    told = " ".join(done.err.split())
+    # in the folder of the job, so that what measures the boxes does not fail
+    monkeypatch.setenv("SLIPSTREAM_FAILPOINT", f"outputs.before-journal:{tmp_path / 'out' / 'failed'}:ENOSPC")
+    failed = slipstream(*command, "--input", f"cars={tmp_path / 'in'}", "--format", "json", "--optimise")
+    assert (failed.code, failed.out) == (4, "")
+    told = " ".join(failed.err.split())
     assert "measuring by the tuples that are there: 200 of cars (at most 100,000, or 3 s of reading)" in told
+    # by their costs, one filter goes before the map, or both become one
+    assert "optimised: " in told, failed.err
+    chosen = files.load(tmp_path / "out" / "network.yaml")
+    assert chosen != files.load(tmp_path / "net.yaml")
+    assert "--optimise needs --input" in slipstream(*command, "--optimise").err
+    done = slipstream(*command, "--json")
     expected = [row for row in rows if row["id"] != "x" and row["speed"] * 5 / 8 > 10]
     assert (done.code, done.json) == (0, {"fast": len(expected)}), done.err
-    chosen = files.load(tmp_path / "out" / "network.yaml")
-    assert slipstream(*command, "--json").json == {"fast": len(expected)}
     assert files.load(tmp_path / "out" / "network.yaml") == chosen
+    assert slipstream(*command, "--json").json == {"fast": len(expected)}
+    # a complete job does not call rows its own that somebody else has written
+    table = str(tmp_path / "out" / "outputs" / "fast")
+    write_deltalake(table, pa.table(DeltaTable(table).to_pyarrow_table()).slice(0, 1), mode="append")
+    refused = slipstream(*command, "--json")
+    assert refused.code == 3
+    assert "Something else has changed this table" in refused.err
 
 
 def test_a_feed_with_nothing_to_measure_by_runs_as_it_is_written(spark, slipstream: Slipstream, tmp_path: Path) -> None:
@@ -187,7 +203,7 @@ def test_a_feed_with_nothing_to_measure_by_runs_as_it_is_written(spark, slipstre
     told = slipstream("network", "run", tmp_path / "net.yaml", "--out", tmp_path / "out", "--optimise", "--format",
                       "json", "--input", f"cars={tmp_path / 'in'}")  # fmt: skip
     assert told.code == 0, told.err
-    assert "nothing of cars is there to measure by; the network runs as it is written" in " ".join(told.err.split())
+    assert "cars has no tuples yet to measure; the network runs as it is written" in " ".join(told.err.split())
     assert files.load(tmp_path / "out" / "network.yaml") == files.load(tmp_path / "net.yaml")
 
 
@@ -219,8 +235,8 @@ def test_trains_and_rates_of_a_recording_may_differ_by_source(tmp_path: Path) ->
 
 def test_a_rate_is_of_every_source_or_of_one() -> None:
     network = files.loads(TWO)
-    assert rates_of(network, {}) == {}
-    assert rates_of(network, parse_rates(["10"])) == {"slow": 10.0, "fast": 10.0}
-    assert rates_of(network, parse_rates(["10", "fast=1000"])) == {"slow": 10.0, "fast": 1000.0}
+    assert assign_rates(network, {}) == {}
+    assert assign_rates(network, parse_rates(["10"])) == {"slow": 10.0, "fast": 10.0}
+    assert assign_rates(network, parse_rates(["10", "fast=1000"])) == {"slow": 10.0, "fast": 1000.0}
     with pytest.raises(BadArgument, match=r"no --rate for slow\."):
-        rates_of(network, parse_rates(["fast=1000"]))
+        assign_rates(network, parse_rates(["fast=1000"]))

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from console.browsing import Watched, chromium
 from console.serving import served
 from slipstream._cuboid import declare, example_series
-from slipstream._cuboid.sources import cuboid_feed
+from slipstream._cuboid.sources import make_cuboid_feed
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import FIELDS
 from slipstream._io import outputs
@@ -50,7 +50,7 @@ def jobs(spark: SparkSession, workspace: Path, tmp_path_factory: pytest.TempPath
     toll_run(spark, run, folder / "both", Settings(batch_seconds=60, outputs="answers and trips", text=False))
     script = declare.parse(STOCKS)
     example_series.write(folder / "ticks", 40, seed=2, files=1)
-    stocks = cuboid_feed(str(folder / "ticks"), script.cuboids["stock"])
+    stocks = make_cuboid_feed(str(folder / "ticks"), script.cuboids["stock"])
     fill(spark, stocks, build_network(script), folder / "stocks", fragments=2)
     made = Execution.prepare(folder / "cars", files.loads(CARS), {"feed": folder / "city"}, train=2000)
     drive(spark, made, trains=ALL)

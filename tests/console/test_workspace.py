@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from console.conftest import HERE, OURS
 from slipstream._cli import app
-from slipstream._cli.console import _workspace
+from slipstream._cli.console import _open_workspace
 from slipstream._console import workspace
 from slipstream._console.errors import Conflict, NotFound
 from slipstream._console.guard import AccessRules
@@ -42,7 +42,7 @@ def home(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 
 def test_what_the_readme_makes_is_shown_without_naming_a_folder(home: Path) -> None:
-    with TestClient(create(_workspace([]), AccessRules(), "local[2]"), base_url=HERE, headers=OURS) as page:
+    with TestClient(create(_open_workspace([]), AccessRules(), "local[2]"), base_url=HERE, headers=OURS) as page:
         choices = page.get("/api/city/choices").json()
         assert [run["name"] for run in choices["runs"]] == ["runs/city"]
         assert choices["results"] == ["tolled"]
@@ -81,10 +81,10 @@ def test_a_result_itself_is_a_workspace_without_room_for_another(home: Path) -> 
 
 
 def test_new_results_go_into_runs_or_the_first_folder(home: Path) -> None:
-    assert _workspace([]).new("city-tolls") == ("runs/city-tolls-1", home / "runs" / "city-tolls-1")
+    assert _open_workspace([]).new("city-tolls") == ("runs/city-tolls-1", home / "runs" / "city-tolls-1")
     assert Workspace.over([home / "examples"]).new("x") == ("x-1", home / "examples" / "x-1")
     shutil.rmtree(home / "runs")
-    assert _workspace([]).new("city-tolls")[1].parent.is_dir()
+    assert _open_workspace([]).new("city-tolls")[1].parent.is_dir()
 
 
 def test_runs_may_be_a_link_but_links_in_folders_lead_nowhere(
@@ -94,9 +94,9 @@ def test_runs_may_be_a_link_but_links_in_folders_lead_nowhere(
     shutil.move(home / "runs", disk / "large")
     (home / "runs").symlink_to(disk / "large")
     (home / "elsewhere").symlink_to(disk)
-    assert list(_workspace([]).runs().values()) == [disk / "large" / "city"]
+    assert list(_open_workspace([]).runs().values()) == [disk / "large" / "city"]
     (home / "runs").unlink()
-    assert _workspace([]).runs() == {}
+    assert _open_workspace([]).runs() == {}
 
 
 def test_of_two_runs_of_a_name_the_nearest_is_meant_or_neither(home: Path) -> None:
@@ -104,7 +104,7 @@ def test_of_two_runs_of_a_name_the_nearest_is_meant_or_neither(home: Path) -> No
     (home / "old").mkdir()
     other = json.loads((home / "runs" / "city" / "manifest.json").read_text())
     shutil.copytree(home / "runs" / "city", home / "old" / "city")
-    everything = _workspace([])
+    everything = _open_workspace([])
     assert everything.run_of(home / "tolled") is not None, "a copy is the same run"
     (home / "old" / "city" / "manifest.json").write_text(json.dumps(other | {"seed": 99}))
     with pytest.raises(BadInput, match="old/city, runs/city"):
@@ -116,10 +116,10 @@ def test_of_two_runs_of_a_name_the_nearest_is_meant_or_neither(home: Path) -> No
 
 
 def test_a_great_many_folders_are_not_all_looked_through(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not _workspace([]).is_truncated
+    assert not _open_workspace([]).is_truncated
     monkeypatch.setattr(workspace, "MOST", 3)
-    assert _workspace([]).is_truncated
-    assert len(list(_workspace([]).folders())) == 3
+    assert _open_workspace([]).is_truncated
+    assert len(list(_open_workspace([]).folders())) == 3
 
 
 def test_folders_that_are_missing_are_all_named(home: Path) -> None:

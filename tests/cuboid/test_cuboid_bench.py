@@ -19,13 +19,14 @@ from slipstream._city.simulate import simulate
 from slipstream._city.traffic import Traffic
 from slipstream._cuboid import consistency, declare, example_series
 from slipstream._cuboid.fragment import Changes, Fragment
-from slipstream._cuboid.fragment_state import FragmentState, as_table, no_rows
+from slipstream._cuboid.fragment_state import FragmentState, as_table, make_empty_rows
 from slipstream._cuboid.query.one_off import run_query, run_query_in_spark
 from slipstream._cuboid.query.relations import append_rows
 from slipstream._cuboid.query.sql import Query
 from slipstream._cuboid.snapshots import files, publish
 from slipstream._cuboid.snapshots.snapshot import Snapshot
-from slipstream._cuboid.sources import cuboid_feed
+from slipstream._cuboid.sources import make_cuboid_feed
+from slipstream._io.outputs.journal import Batch, append
 from slipstream._linear_road.job.engine import Settings, toll_run
 from slipstream._linear_road.state.accounts import ACCOUNT
 from slipstream._linear_road.state.cars import CAR as TOLLED
@@ -33,7 +34,6 @@ from slipstream._linear_road.state.published import CAR
 from slipstream._network.running.filling import build_network, fill
 from slipstream._runtime import shared_arrays
 from slipstream._spark import session
-from slipstream._tools.logs import encode_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,7 +72,7 @@ def reports(rng: np.random.Generator, size: int) -> dict[str, Any]:
 def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A snapshot of ten million cars."""
     out = tmp_path_factory.mktemp("big")
-    files.Catalogue({"car": CAR}, journal="../batches.jsonl").write(out / "snapshot")
+    files.Catalogue({"car": CAR}).write(out / "snapshot")
     rng = np.random.default_rng(1)
     for number in range(FRAGMENTS):
         fragment = Fragment(CAR, CARS // FRAGMENTS)
@@ -81,7 +81,7 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
             append_rows(fragment, keys, reports(rng, keys.size), show=False)
         fragment.delta()
         publish.publish(out / "snapshot", "car", number, 0, fragment)
-    (out / "batches.jsonl").write_bytes(encode_line({"batch": 0}))
+    append(out, Batch(0, 0))
     return out
 
 
@@ -108,8 +108,7 @@ def write_on(out: Path, ended: Any) -> None:
             append_rows(fragment, keys, reports(rng, keys.size), show=False)
             fragment.delta()
             publish.publish(out / "snapshot", "car", number, batch, fragment)
-        with (out / "batches.jsonl").open("ab") as journal:
-            journal.write(encode_line({"batch": batch}))
+        append(out, Batch(batch, 0))
         batch += 1
 
 
@@ -186,7 +185,7 @@ def test_the_stream_with_and_without_readers(spark: SparkSession, run: Run, tmp_
     toll_run(spark, run, tmp_path / "out", Settings(until=480, batch_seconds=10, snapshot=True, text=False))
     ended.set()
     reader.join()
-    found = consistency.moments(tmp_path / "out")[8:]
+    found = consistency.read_moments(tmp_path / "out")[8:]
     rates = {
         busy: statistics.median(m.tuples / m.seconds for m in found if (m.batch // 4 % 2 == 1) == busy)
         for busy in (False, True)
@@ -207,7 +206,7 @@ def test_what_snapshots_and_clustering_add_to_tolling(spark: SparkSession, run: 
             start = time.perf_counter()
             toll_run(spark, run, out, Settings(until=until, batch_seconds=30, text=False, **more))  # type: ignore[arg-type]
             spent[kind].append(time.perf_counter() - start)
-    figures = consistency.figures(consistency.moments(out))
+    figures = consistency.compute_figures(consistency.read_moments(out))
     tuples = figures["tuples"]
     print()
     for kind, seconds in spent.items():
@@ -222,19 +221,19 @@ def test_clustering_of_seven_stocks(spark: SparkSession, tmp_path: Path) -> None
     query = Query.parse(script.queries["members"], script.cuboids, script.patterns)
     made = example_series.make(300_000, seed=1)
     keeper, each = FragmentState(schema), 70_000
-    no_rows(query)  # compiled
+    make_empty_rows(query)  # compiled
     start = time.process_time()
     members = 0
     for first in range(0, made["price"].size, each):
         piece = slice(first, first + each)
         keeper.append(made["stock_id"][piece].astype(np.int64), {"price": made["price"][piece]}, show=True)
         assert keeper.arrivals is not None
-        members += as_table(query.rows(keeper.arrivals)).num_rows
+        members += as_table(query.compute(keeper.arrivals)).num_rows
     cpu = time.process_time() - start
     print(f"\nseven stocks in memory: {made['price'].size / cpu:,.0f} tuples a core second, {members:,} members")
     example_series.write(tmp_path / "ticks", 300_000, seed=1, files=6)
     start = time.perf_counter()
-    feed = cuboid_feed(str(tmp_path / "ticks"), script.cuboids["stock"])
+    feed = make_cuboid_feed(str(tmp_path / "ticks"), script.cuboids["stock"])
     done = fill(spark, replace(feed, most_files=1), build_network(script), tmp_path / "out")
     seconds = time.perf_counter() - start
     print(f"  from CSV through Spark, durable and published: {done['elements'] / seconds:,.0f} tuples/s; {machine()}")

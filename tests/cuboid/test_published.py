@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby, pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from cuboid.plain import PlainCars, members, pearson
@@ -17,14 +19,14 @@ from oracles.linear_road import answers
 from oracles.streams import busy_stream
 from slipstream._cuboid.snapshots.snapshot import Snapshot
 from slipstream._errors import BadArgument
+from slipstream._feeds.names import encode
 from slipstream._feeds.parse import parse_text
-from slipstream._io.outputs import JOURNAL
-from slipstream._linear_road.job.layout import ANSWERS, Layout
+from slipstream._io.outputs.journal import Batch, append
+from slipstream._linear_road.job.layout import ANSWERS, TEXTS, Layout
 from slipstream._linear_road.tasks import publishing
 from slipstream._linear_road.tasks.publishing import PublishingAccountStage, PublishingTollStage, prepare
-from slipstream._linear_road.tasks.stages import MATCHES, Hop, by_fragment, decode_matches
+from slipstream._linear_road.tasks.stages import MATCHES, NAMES, Hop, by_fragment, decode_matches
 from slipstream._runtime.store import MemoryStore
-from slipstream._tools.logs import encode_line
 
 LAYOUT = Layout("test", "test", "2004", 0, ANSWERS, "", -1, (0, 1), (0, 1), 2)
 QUERIES = (
@@ -56,15 +58,22 @@ def traffic(seed: int, minutes: int) -> list[str]:
     return [line for _, line in sorted(lines)]
 
 
+def called(vid: int) -> str:
+    """A text whose order is not that of the numbers."""
+    return f"{str(vid)[::-1]} ü"
+
+
 class Engine:
     """Both publishing stages over fragments and shards, batch by batch, as Spark would call them."""
 
-    def __init__(self, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        watch = prepare(out, snapshot=True, script=QUERIES)
+    def __init__(self, out: Path, monkeypatch: pytest.MonkeyPatch, *, named: bool = False) -> None:
+        watch = prepare(out, snapshot=True, script=QUERIES, named=named)
         assert watch is not None
+        layout = replace(LAYOUT, ids=TEXTS) if named else LAYOUT
+        self.numbers: list[dict[int, int]] | None = [{}, {}] if named else None  # of vehicles, by part
         self.out, self.batch = out, -1
         monkeypatch.setattr(publishing, "batch_number", lambda: self.batch)
-        self.stages = (PublishingTollStage(watch, "e", LAYOUT), PublishingAccountStage(watch, "e", LAYOUT, None))
+        self.stages = (PublishingTollStage(watch, "e", layout), PublishingAccountStage(watch, "e", layout, None))
         self.found: list[dict[str, Any]] = []  # by the query, in committed batches
         self.states: dict[tuple[int, int], Any] = {}
         self.stores: dict[tuple[int, int], list[MemoryStore]] = {}
@@ -72,16 +81,34 @@ class Engine:
     def run(self, lines: list[str], *, commit: bool = True) -> None:
         """One batch; when it is not committed, it may be run again."""
         self.batch += 1
+        numbers, names = self._numbered(lines)
         tuples = parse_text(b"".join(line.encode() + b"\n" for line in lines)).tuples
-        hops = list(by_fragment(tuples, LAYOUT.fragments))
+        if numbers:
+            vids = [vid % 2 + 2 * numbers[vid % 2][vid] for vid in tuples["vid"].tolist()]
+            tuples = {**tuples, "vid": np.array(vids, np.int32)}
+        hops = [*by_fragment(tuples, LAYOUT.fragments), *names]
         for place in (0, 1):
             hops = [hop for key in (0, 1) for hop in self._stage(place, key, [hop for hop in hops if hop.key == key])]
         if commit:
             self.found += [row for hop in hops if hop.what == MATCHES for row in decode_matches(hop)[1].to_pylist()]
-            with (self.out / JOURNAL).open("ab") as journal:
-                journal.write(encode_line({"batch": self.batch}))
+            append(self.out, Batch(self.batch, 0))
+            self.numbers = numbers
         else:
             self.batch -= 1
+
+    def _numbered(self, lines: list[str]) -> tuple[list[dict[int, int]] | None, list[Hop]]:
+        """The numbers of vehicles with those that are new, and the names that all fragments hear of."""
+        if self.numbers is None:
+            return None, []
+        numbers, hops = [dict(known) for known in self.numbers], []
+        for part, known in enumerate(numbers):
+            before, vids = len(known), [int(line.split(",")[2]) for line in lines]
+            for vid in dict.fromkeys(vid for vid in vids if vid % 2 == part):
+                known.setdefault(vid, len(known))
+            texts = encode(pa.array([called(vid) for vid in list(known)[before:]], pa.string()))
+            if len(known) > before:
+                hops += [Hop(key, NAMES, 0, part, before, 0, texts) for key in LAYOUT.fragments]
+        return numbers, hops
 
     def _stage(self, place: int, key: int, hops: list[Hop]) -> Iterator[Hop]:
         if not hops:
@@ -114,9 +141,11 @@ def accepted(lines: list[str]) -> list[str]:
     return kept
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_snapshots_follow_the_engine_batch_by_batch(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines, engine = traffic(seed, minutes=9), Engine(tmp_path, monkeypatch)
+@pytest.mark.parametrize(("seed", "named"), [(1, False), (2, False), (3, True)])
+def test_snapshots_follow_the_engine_batch_by_batch(
+    seed: int, named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines, engine = traffic(seed, minutes=9), Engine(tmp_path, monkeypatch, named=named)
     reader = Snapshot.open(tmp_path)
     cuts = [*range(0, len(lines), 70), len(lines)]
     # batches are whole seconds
@@ -134,29 +163,31 @@ def test_snapshots_follow_the_engine_batch_by_batch(seed: int, tmp_path: Path, m
         assert reader.refresh() == number
         fresh = Snapshot.open(tmp_path)
         for snapshot in (reader, fresh):
-            check_cars(snapshot, lines[:end])
-        check_rest(fresh, lines[:end])
+            check_cars(snapshot, lines[:end], named=named)
+        check_rest(fresh, lines[:end], named=named)
     speeds = ((int(line.split(",")[2]), float(line.split(",")[3])) for line in lines)
-    expected = [(vid, round(r, 9)) for vid, _, r in members(speeds, (9, 3, 9), 0.9)]
+    expected = [(called(vid) if named else vid, round(r, 9)) for vid, _, r in members(speeds, (9, 3, 9), 0.9)]
     assert sorted((row["vid"], round(row["r"], 9)) for row in engine.found) == sorted(expected)
 
 
-def check_cars(snapshot: Snapshot, lines: list[str], fragments: int = 2) -> None:
+def check_cars(snapshot: Snapshot, lines: list[str], fragments: int = 2, *, named: bool = False) -> None:
     cars, plain = snapshot["car"], PlainCars(fragments)
     for line in lines:
         plain.take(line)
-    expected = plain.rows()
+    expected: dict[Any, Any] = plain.rows()
+    if named:
+        expected = {called(vid): row | {"vid": called(vid)} for vid, row in expected.items()}
     assert set(cars.scan(["key"])["key"].tolist()) == set(expected)
     assert {vid: cars.get(vid) for vid in expected} == expected
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(("seed", "named"), [(1, False), (2, False), (3, True)])
 def test_cars_that_fall_silent_or_change_roads_are_the_oracles(
-    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seed: int, named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In batches of some seconds to some minutes, after restarts; and the query sees each report with its own past."""
-    random, engine = Random(seed), Engine(tmp_path, monkeypatch)
-    lines, done, found = accepted(busy_stream(seed)), [], list[tuple[int, int]]()
+    random, engine = Random(seed), Engine(tmp_path, monkeypatch, named=named)
+    lines, done, found = accepted(busy_stream(seed)), [], list[tuple[Any, int]]()
     by_second = {time: list(group) for time, group in groupby(lines, key=lambda line: int(line.split(",")[1]))}
     seconds, reader, plain = list(by_second), Snapshot.open(tmp_path), PlainCars(2)
     while seconds:
@@ -165,24 +196,24 @@ def test_cars_that_fall_silent_or_change_roads_are_the_oracles(
         engine.run(batch)
         done += batch
         reader.refresh()
-        check_cars(reader, done)
+        check_cars(reader, done, named=named)
         if random.random() < 0.3:
             engine.crash()
     for line in lines:
         past = plain.take(line)
         r = pearson([float(report[3]) for report in past[2::-1]], (9, 3, 9)) if len(past) > 2 else None
-        found += [(past[0][2], past[0][1])] if r is not None and r > 0.9 else []
+        found += [(called(past[0][2]) if named else past[0][2], past[0][1])] if r is not None and r > 0.9 else []
     assert sorted((row["vid"], row["time"]) for row in engine.found) == sorted(found)
     assert found
 
 
-def check_rest(snapshot: Snapshot, lines: list[str]) -> None:
+def check_rest(snapshot: Snapshot, lines: list[str], *, named: bool = False) -> None:
     """Accounts, prices and accidents of the batch, by the oracle's answers up to it."""
     given = answers([*lines, *balance_requests(lines)]).outputs
     balances = {output[3]: output[4] for output in given if output[0] == 2}
     accounts = snapshot["account"]
     for qid, balance in balances.items():
-        account = accounts.get(qid)
+        account = accounts.get(called(qid) if named else qid)
         assert (account["charged"] - account["credits"] if account else 0) == balance
     minute = int(lines[-1].split(",")[1]) // 60 + 1
     segments = snapshot["segment"]

@@ -21,7 +21,7 @@ from slipstream._cuboid.schema import AST, Plain, Schema
 from slipstream._cuboid.snapshots import files, publish
 from slipstream._cuboid.snapshots.snapshot import Snapshot
 from slipstream._errors import BadArgument, BadInput
-from slipstream._tools.logs import encode_line
+from slipstream._io.outputs.journal import Batch, append
 
 CAR = Schema("CAR", (AST("speed", "i4", 4), Plain("lane", "u1")), key="vid")
 STOCK = Schema("STOCK", (AST("price", "f8", 3),))
@@ -37,7 +37,7 @@ class Stream:
     parts: int = 2
 
     def __post_init__(self) -> None:
-        files.Catalogue(self.cuboids, journal="../batches.jsonl").write(self.snapshot)
+        files.Catalogue(self.cuboids).write(self.snapshot)
 
     @property
     def snapshot(self) -> Path:
@@ -55,8 +55,7 @@ class Stream:
             publish.publish(self.snapshot, name, number, batch, fragment)
 
     def commit(self, batch: int) -> None:
-        with (self.out / "batches.jsonl").open("ab") as journal:
-            journal.write(encode_line({"batch": batch}))
+        append(self.out, Batch(batch, 0))
 
 
 batches = st.lists(

@@ -156,7 +156,7 @@ def test_questions_over_keys(
     text, where, select = asked
     made, plain = fragments(rows, parts)
     query = Query.parse(text, {"car": CAR}, SCRIPT.patterns)
-    found = as_rows(query.merge([query.part(Rows.of(fragment)) for fragment in made]))
+    found = as_rows(query.merge([query.compute_part(Rows.of(fragment)) for fragment in made]))
     # sorted by key first: no two rows of a question have the same one
     assert same(sorted(found), sorted(select(car) for car in plain.values() if where(car)))
 
@@ -179,7 +179,7 @@ def test_continuous_queries_see_every_arrival_however_batches_are_cut(
     fragment, found = Fragment(CAR), list[Row]()
     for batch in np.split(np.array(rows), sorted(cuts)):
         if len(batch):
-            found += as_rows(query.rows(arrive(fragment, batch)))
+            found += as_rows(query.compute(arrive(fragment, batch)))
     assert len(found) == len(expected)
     assert all(same([a], [b]) for a, b in zip(found, expected, strict=True)), "in the order of arrival"
 
@@ -191,7 +191,7 @@ def test_aggregates_are_merged_from_fragments(rows: list[tuple[int, ...]], parts
 
     def ask(text: str) -> list[Row]:
         query = Query.parse(text, {"car": CAR}, SCRIPT.patterns)
-        return as_rows(query.merge([query.part(Rows.of(fragment)) for fragment in made]))
+        return as_rows(query.merge([query.compute_part(Rows.of(fragment)) for fragment in made]))
 
     cars = list(plain.values())
     fast = [car for car in cars if car.speed[0] > 128]
@@ -227,9 +227,11 @@ def test_aggregates_are_merged_from_fragments(rows: list[tuple[int, ...]], parts
 
 def test_no_rows_is_an_answer() -> None:
     query = Query.parse("SELECT count(*), max(pos) FROM car WHERE pos > 1", {"car": CAR})
-    assert as_rows(query.rows(Rows.of(Fragment(CAR)))) == [(0, None)]
+    assert as_rows(query.compute(Rows.of(Fragment(CAR)))) == [(0, None)]
     assert (
-        as_rows(Query.parse("SELECT lane, count(*) FROM car GROUP BY lane", {"car": CAR}).rows(Rows.of(Fragment(CAR))))
+        as_rows(
+            Query.parse("SELECT lane, count(*) FROM car GROUP BY lane", {"car": CAR}).compute(Rows.of(Fragment(CAR)))
+        )
         == []
     )
 
@@ -289,7 +291,7 @@ def test_people_add_functions() -> None:
     try:
         made, plain = fragments([(1, 5, 0, 0, 0), (1, 9, 0, 0, 0), (2, 4, 0, 0, 0)], 1)
         query = pickle.loads(pickle.dumps(Query.parse("SELECT vid, spread(speed) FROM car", {"car": CAR}).text))
-        found = as_rows(Query.parse(query, {"car": CAR}).rows(Rows.of(made[0])))
+        found = as_rows(Query.parse(query, {"car": CAR}).compute(Rows.of(made[0])))
         assert found == [(vid, max(car.speed) - min(car.speed)) for vid, car in plain.items()]
         with pytest.raises(BadArgument, match="a built-in function"):
             atomic("avg")

@@ -17,7 +17,7 @@ from slipstream._city.traffic import Traffic
 from slipstream._cuboid import consistency, declare, example_series
 from slipstream._cuboid.query.one_off import run_query, run_query_in_spark
 from slipstream._cuboid.snapshots.snapshot import Snapshot
-from slipstream._cuboid.sources import cuboid_feed
+from slipstream._cuboid.sources import make_cuboid_feed
 from slipstream._errors import BadArgument
 from slipstream._feeds.text import export_text
 from slipstream._feeds.tuples import MILE
@@ -26,7 +26,7 @@ from slipstream._linear_road.job.engine import Settings, toll_run
 from slipstream._linear_road.state.cars import FORGET_AFTER
 from slipstream._linear_road.tables import answers_frame
 from slipstream._network.planning.compiler import compile_network
-from slipstream._network.running.filling import build_network, fill, open_existing, read_run, single_cuboid
+from slipstream._network.running.filling import build_network, fill, find_cuboid, open_existing, read_run
 from slipstream._network.running.run_folder import newest_tuples
 from slipstream._network.schemas import check
 
@@ -63,7 +63,7 @@ def both(spark: SparkSession, run: Run, tmp_path_factory: pytest.TempPathFactory
     with (folder / "ticks" / "ticks-00002.csv").open("a") as file:
         file.write("9,,1.5\n9,3000000000000,x\n")
     script = declare.parse(STOCKS)
-    feed = replace(cuboid_feed(str(folder / "ticks"), script.cuboids["stock"]), most_files=1)
+    feed = replace(make_cuboid_feed(str(folder / "ticks"), script.cuboids["stock"]), most_files=1)
     fill(spark, feed, build_network(script), folder / "stocks", fragments=2)
     toll_run(spark, run, folder / "tolls", Settings(batch_seconds=100, snapshot=True, queries=CARS, text=False))
     return folder / "stocks", folder / "tolls"
@@ -166,10 +166,10 @@ def test_a_snapshot_of_the_engine_fits_together(spark: SparkSession, both: tuple
         assert alone.keys() == split.keys()
         for name in alone:
             np.testing.assert_array_equal(alone[name], split[name])
-    figures = consistency.figures(consistency.moments(both[1]))
+    figures = consistency.compute_figures(consistency.read_moments(both[1]))
     assert figures["tuples"] > 0
     assert set(figures["query_us"]) == {"drivers"}
-    consistency.qos_map(consistency.moments(both[1])).savefig(both[1] / "qos.png")
+    consistency.plot_qos_map(consistency.read_moments(both[1])).savefig(both[1] / "qos.png")
 
 
 @pytest.mark.long
@@ -178,7 +178,7 @@ def test_a_stream_goes_on_where_it_was_and_gives_dataframes(spark: SparkSession,
     script = declare.parse(STOCKS)
     example_series.write(tmp_path / "ticks", 40, seed=2, files=1)
     network = build_network(script, ranges=(3, 5))
-    feed = cuboid_feed(str(tmp_path / "ticks"), script.cuboids["stock"])
+    feed = make_cuboid_feed(str(tmp_path / "ticks"), script.cuboids["stock"])
     assert fill(spark, feed, network, tmp_path / "out")["elements"] == 7 * 40
     example_series.write(tmp_path / "more", 40, seed=3, files=1)
     (tmp_path / "more" / "ticks-00000.csv").rename(tmp_path / "ticks" / "ticks-00001.csv")
@@ -203,7 +203,7 @@ def test_a_run_fills_a_cuboid(spark: SparkSession, run: Run, reports: list[dict[
         "CREATE CUBOID car (vid INT KEY, speed UTINYINT AST(4), pos INT);"
         "CREATE QUERY stopped AS SELECT vid, pos FROM car WHERE max(speed) = 0"
     )
-    tuples = read_run(str(run.path), single_cuboid(script)[1], {"speed": "spd"})
+    tuples = read_run(str(run.path), find_cuboid(script)[1], {"speed": "spd"})
     done = fill(spark, tuples, build_network(script), tmp_path / "out", fragments=2)
     assert (done["rows"], done["rejected"], done["elements"]) == (len(reports), 0, len(reports))
     past: dict[int, deque[int]] = {}
@@ -237,5 +237,5 @@ def test_a_run_is_refused_what_it_was_not_begun_with(spark: SparkSession, both: 
 
 
 def start_filling(source: Path, script: declare.Script, out: Path) -> None:
-    cuboid_feed(str(source), single_cuboid(script)[1])
+    make_cuboid_feed(str(source), find_cuboid(script)[1])
     open_existing(out, build_network(script))

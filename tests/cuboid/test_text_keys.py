@@ -22,10 +22,10 @@ from slipstream._cuboid.schema import Schema
 from slipstream._cuboid.snapshots import files, publish
 from slipstream._cuboid.snapshots.snapshot import Snapshot
 from slipstream._errors import BadArgument, BadInput
-from slipstream._feeds.names import parts_of
+from slipstream._feeds.names import assign_parts
+from slipstream._io.outputs.journal import Batch, append
 from slipstream._network.boxes.cuboids import KeptCuboid
 from slipstream._runtime.store import MemoryStore
-from slipstream._tools.logs import encode_line
 
 DEPTH, PARTS = 3, 2
 TEXT = "CREATE CUBOID car (vin STRING KEY, speed INT AST(3), lane INT)"
@@ -56,25 +56,27 @@ class Job:
         self.out, self.batch = out, 0
         self.kept = [KeptCuboid("car", CAR) for _ in range(PARTS)]
         self.stores = [[MemoryStore(), MemoryStore()] for _ in range(PARTS)]
-        files.Catalogue({"car": CAR}, journal="../batches.jsonl").write(out / "snapshot")
+        files.Catalogue({"car": CAR}).write(out / "snapshot")
 
     def take(self, rows: list[tuple[str, int]]) -> list[tuple[Any, ...]]:
         """Take a batch in; returns what a continuous query finds, part by part."""
         names, found = np.array([name for name, _ in rows], object), []
-        speeds, parts = np.array([speed for _, speed in rows], np.int32), parts_of(pa.array(names, pa.string()), PARTS)
+        speeds, parts = (
+            np.array([speed for _, speed in rows], np.int32),
+            assign_parts(pa.array(names, pa.string()), PARTS),
+        )
         query = Query.parse("SELECT vin, speed[-1] FROM car WHERE vin <> 'b'", {"car": CAR})
         for number, (kept, stores) in enumerate(zip(self.kept, self.stores, strict=True)):
             mine = parts == number
             kept.take(names[mine], {"speed": speeds[mine], "lane": speeds[mine] % 4})
             if (arrivals := kept.arrivals(int(mine.sum()))) is not None:
-                found += list(zip(*(column.tolist() for column in query.rows(arrivals).values()), strict=True))
+                found += list(zip(*(column.tolist() for column in query.compute(arrivals).values()), strict=True))
             kept.save(stores, self.batch)
             kept.publish(self.out / "snapshot", number, self.batch)
         return found
 
     def commit(self) -> None:
-        with (self.out / "batches.jsonl").open("ab") as journal:
-            journal.write(encode_line({"batch": self.batch}))
+        append(self.out, Batch(self.batch, 0))
         self.batch += 1
 
     def restart(self, stored: list[list[dict[int, bytes]]]) -> None:
@@ -172,7 +174,7 @@ def test_a_number_may_be_written_as_text_but_not_the_other_way_round(tmp_path: P
     job.commit()
     assert Snapshot.open(tmp_path)["car"][10].speed[0] == 1, "on the command line all keys are texts"
     numbers = declare.parse("CREATE CUBOID car (vid INT KEY, speed AST(3))").cuboids["car"]
-    files.Catalogue({"car": numbers}, journal="../batches.jsonl").write(tmp_path / "other" / "snapshot")
+    files.Catalogue({"car": numbers}).write(tmp_path / "other" / "snapshot")
     with pytest.raises(BadArgument, match="its keys are numbers"):
         Snapshot.open(tmp_path / "other")["car"]["WVW"]
 

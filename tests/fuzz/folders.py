@@ -133,9 +133,7 @@ class Engine:
             for n, detail in enumerate(details)
         ]
         self.journal = b"".join(json.dumps(asdict(batch)).encode() + b"\n" for batch in batches)
-        files.Catalogue({"car": CAR}, {"w": Pattern("w", (9.0, 3.0, 9.0))}, journal="../batches.jsonl").write(
-            self._snapshot
-        )
+        files.Catalogue({"car": CAR}, {"w": Pattern("w", (9.0, 3.0, 9.0))}).write(self._snapshot)
         self.catalogue = (self._snapshot / files.FILE).read_bytes()
         fragment = Fragment(CAR)
         fragment.apply(np.zeros(3, CAR.dtype).tobytes())
@@ -182,8 +180,8 @@ class Engine:
             wholes = [value for name, value in said.items() if name not in ("detail", "answers", "irregular")]
             assert all(type(value) is int for value in (*wholes, *batch.detail.irregular))
             assert all(len(row) == 4 for row in batch.answers)
-        last = files.last_in_journal(self._out / JOURNAL)
-        assert last == (numbers[-1] if numbers else -1)
+        last = outputs.last_batch(self._out)
+        assert (last.batch if last else -1) == (numbers[-1] if numbers else -1)
         return ACCEPTED
 
     def with_catalogue(self, data: bytes) -> str:

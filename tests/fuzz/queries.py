@@ -147,9 +147,9 @@ def read_query(data: bytes) -> str:
     """A question; what is accepted has an answer of whole columns, and the same in two parts as in one."""
     query = Query.parse(data.decode("utf-8", "replace"), _SCRIPT.cuboids, _SCRIPT.patterns)
     view = Rows.of(_FRAGMENT)
-    answer = query.rows(view)
+    answer = query.compute(view)
     assert len({len(column) for column in answer.values()}) <= 1, "columns of different lengths"
-    parts = [query.part(view.take(np.array(rows, np.int64))) for rows in ([0, 1], [2])]
+    parts = [query.compute_part(view.take(np.array(rows, np.int64))) for rows in ([0, 1], [2])]
     halves = query.merge(parts)
     assert {name: len(c) for name, c in halves.items()} == {name: len(c) for name, c in answer.items()}
     return ACCEPTED

@@ -19,7 +19,7 @@ from slipstream._io.report_packing import ReportPacking
 from slipstream._linear_road.answers import ALERT, ANSWER, BALANCE, EXPENDITURE, TOLL
 from slipstream._linear_road.job.delivery import learn_names, restore_names
 from slipstream._linear_road.job.layout import ANSWERS_AND_TRIPS, NUMBERS, TEXTS, Layout
-from slipstream._linear_road.job.query import IntakeStage, stages_of
+from slipstream._linear_road.job.query import IntakeStage, make_stages
 from slipstream._linear_road.schedule import Irregular
 from slipstream._linear_road.tasks.intake import SILENCE_MS
 from slipstream._linear_road.tasks.naming import NameStage
@@ -74,7 +74,7 @@ class Engine:
             ids=TEXTS if self.named else NUMBERS,
         )
         intake = IntakeStage("test", self.layout, live=True, silence_ms=self.silence_ms)
-        stages = stages_of("test", self.layout, None, None, intake)
+        stages = make_stages("test", self.layout, None, None, intake)
         if self.named:
             stages = [NameStage("test", self.layout), *stages]
         self.host = Host([Chain("test", stages)] if self.chained else stages)

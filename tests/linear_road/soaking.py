@@ -22,9 +22,9 @@ from slipstream._io.outputs import CHECKPOINT, FOLDER
 from slipstream._io.sources import CLOCK
 from slipstream._linear_road.answers import TOLL
 from slipstream._linear_road.job.journal import read_journal
-from slipstream._linear_road.job.summary import quantile
 from slipstream._runtime import metrics
 from slipstream._tools.background import Ended, background_task
+from slipstream._tools.quantiles import quantiles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -147,8 +147,8 @@ def by_minute(out: Path, since: int) -> list[tuple[int, float, float, float]]:
     found = []
     for minute in np.unique(minutes):
         mine = minutes == minute
-        p50, p99 = (quantile(late[mine], counts[mine], share) for share in (0.5, 0.99))
-        found.append((int(minute), p50, p99, float(late[mine].max())))
+        p50, p99, longest = quantiles(late[mine], (0.5, 0.99, 1), counts[mine])
+        found.append((int(minute), p50, p99, longest))
     return found
 
 

@@ -72,10 +72,10 @@ def test_a_topic_is_tolled_into_another(broker: str, encoding: str, tmp_path: Pa
     feed = list(busy_stream(1))
     (tmp_path / "feed.dat").write_text("\n".join(feed))
     run = import_text(tmp_path / "feed.dat", tmp_path / "run")
-    from slipstream._bench.driving.driver import seconds_of
+    from slipstream._bench.driving.driver import read_seconds
 
     form = ENCODINGS[encoding]
-    messages = [m for _, table in seconds_of(run, run.manifest.seconds) for m in form.messages(form.encode(table))]
+    messages = [m for _, table in read_seconds(run, run.manifest.seconds) for m in form.messages(form.encode(table))]
     source, target = (f"{name}-{uuid.uuid4().hex}" for name in ("in", "out"))
     send(broker, source, [*messages, b""])
     out = tmp_path / "out"

@@ -21,6 +21,7 @@ from slipstream._archive import open_archive
 from slipstream._city.history import make_history
 from slipstream._city.simulate import simulate
 from slipstream._city.traffic import Traffic
+from slipstream._cuboid.snapshots.snapshot import Snapshot
 from slipstream._errors import BadArgument, BadInput
 from slipstream._feeds.text import export_text, import_text
 from slipstream._feeds.tuples import FIELDS
@@ -148,7 +149,7 @@ def test_what_comes_over_tcp_is_tolled_and_archived_to_its_end(
 
 
 @pytest.mark.parametrize("parallel", [1, 2])
-def test_vehicles_known_by_text_are_named_in_answers_trips_and_rejects(
+def test_vehicles_known_by_text_are_named_in_answers_trips_rejects_and_cuboids(
     spark: SparkSession, text: list[str], tmp_path: Path, parallel: int
 ) -> None:
     """Also after a restart: whoever has a number keeps it."""
@@ -160,8 +161,9 @@ def test_vehicles_known_by_text_are_named_in_answers_trips_and_rejects(
         lines = [json.dumps({**row, "vin": names[str(row["vid"])]}) for row in rows[number * 601 : number * 601 + 601]]
         (tmp_path / "cars" / f"{number}.json").write_text("\n".join(lines) + "\n")
     settings = Settings(
-        lateness=2, encoding="json", columns={"vid": "vin"}, outputs=ANSWERS_AND_TRIPS, parallel=parallel
-    )
+        lateness=2, encoding="json", columns={"vid": "vin"}, outputs=ANSWERS_AND_TRIPS, parallel=parallel,
+        queries="CREATE QUERY fast AS SELECT vid, time FROM car WHERE speed[0] > 60",
+    )  # fmt: skip
 
     def stop() -> None:
         if last_batch(tmp_path / "out") is not None:
@@ -183,6 +185,21 @@ def test_vehicles_known_by_text_are_named_in_answers_trips_and_rejects(
     assert rejected == [{"reason": "late", "line": ",".join([kind, time, names[vid], *rest])}]
     lines = csv.reader((tmp_path / "out" / TEXT).read_text().splitlines())
     assert {line[1] for line in lines if line[0] == "0"} == set(tolls["vehicle"].to_pylist())
+    fast = outputs.read(tmp_path / "out", "fast")
+    reports = [row for row in rows if row["type"] == 0 and row["spd"] > 60]
+    assert set(zip(fast["vid"].to_pylist(), fast["time"].to_pylist(), strict=True)) == {
+        (names[str(row["vid"])], row["time"]) for row in reports
+    }
+    snapshot, newest = Snapshot.open(tmp_path / "out"), max(row["time"] for row in rows)
+    last = {names[str(row["vid"])]: row["time"] for row in rows if row["type"] == 0}
+    there = {vehicle: snapshot["car"].get(vehicle) for vehicle, time in last.items() if time > newest - 60}
+    assert there
+    assert {vehicle: car and (car["vid"], car["time"]) for vehicle, car in there.items()} == {
+        vehicle: (vehicle, last[vehicle]) for vehicle in there
+    }
+    accounts = snapshot["account"].scan(["key"])["key"].tolist()
+    assert len(accounts) == len(set(accounts))
+    assert set(accounts) <= set(names.values())
 
 
 def test_a_streaming_dataframe_is_tolled(spark: SparkSession, text: list[str], tmp_path: Path) -> None:

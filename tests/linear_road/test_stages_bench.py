@@ -23,7 +23,7 @@ from slipstream._city.traffic import Traffic
 from slipstream._linear_road import replay
 from slipstream._linear_road.fast_forward import _trains
 from slipstream._linear_road.job.delivery import write_batch
-from slipstream._linear_road.replay import read_minute, second_of
+from slipstream._linear_road.replay import read_minute, select_second
 from slipstream._linear_road.rules import RULES
 from slipstream._linear_road.state.accounts import Accounts
 from slipstream._linear_road.state.past_queries import Past
@@ -103,7 +103,7 @@ class Bench:
     def take(self, second: int) -> None:
         """One batch: a second, as at the rating."""
         path = str(self.run.path)
-        base = [(x, second_of(read_minute(path, x, second // 60), second)) for x in range(self.run.stored)]
+        base = [(x, select_second(read_minute(path, x, second // 60), second)) for x in range(self.run.stored)]
         with self.timed("trains"):
             hops: list[Hop] = list(replay._copy_second(self.run, base, list(range(self.copies)), (0,)))
         with self.timed("tolls"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from deltalake import DeltaTable
 
 from commands import Slipstream
 from oracles.trips import trips_of as expected_trips
@@ -97,6 +98,10 @@ def test_lines_become_trips_and_what_is_rejected_is_kept_with_the_reason(spark, 
     again = slipstream("archive", feed, "--out", tmp_path / "out", "--json")
     assert "already complete" in again.err
     assert again.json == outcome.json
+    DeltaTable(str(tmp_path / "out" / "outputs" / "trips")).delete("vid = 1")
+    refused = slipstream("archive", feed, "--out", tmp_path / "out", "--json")
+    assert refused.code == 3
+    assert "Something else has changed this table" in refused.err
 
 
 def test_a_run_becomes_the_same_trips_and_answers_questions(spark, feed, tmp_path, slipstream):

@@ -13,7 +13,7 @@ import pyarrow as pa
 from oracles.network_engines import Feed, plain
 from slipstream._io.chunks import CHUNK, to_arrow_stream
 from slipstream._io.formats.decoding import TYPES
-from slipstream._network.boxes.window_functions import arrow_array, encode_column
+from slipstream._network.boxes.window_functions import encode_column, to_arrow
 from slipstream._network.flow import Train
 from slipstream._network.planning.plan import Plan
 from slipstream._network.running.trains import SEQ, TS, arrow_schema
@@ -71,7 +71,7 @@ def computed(program: Program, tuples: pa.StructArray) -> pa.StructArray:
         name: encode_column(pa.chunked_array([tuples.field(name)]), type_) for name, type_ in program.columns.items()
     }
     found = [
-        arrow_array(translate(sql.replace(f"{TUPLE}.", ""), program.columns).over(columns, len(tuples)), type_)
+        to_arrow(translate(sql.replace(f"{TUPLE}.", ""), program.columns).over(columns, len(tuples)), type_)
         for _, sql, type_ in program.texts
     ]
     return pa.StructArray.from_arrays(

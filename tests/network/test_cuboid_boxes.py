@@ -22,7 +22,7 @@ from slipstream._cuboid import declare, example_series
 from slipstream._cuboid.query.one_off import run_query
 from slipstream._cuboid.query.stream_functions import atomic
 from slipstream._cuboid.snapshots.snapshot import Snapshot
-from slipstream._cuboid.sources import cuboid_feed
+from slipstream._cuboid.sources import make_cuboid_feed
 from slipstream._errors import BadInput
 from slipstream._network import Builder, CuboidLookup, CuboidQuery, Keep, Network, files
 from slipstream._network.planning.plan import plan
@@ -205,7 +205,7 @@ def test_a_network_keeps_and_finds_what_cuboid_run_does(spark: SparkSession, tmp
     example_series.write(tmp_path / "ticks", TICKS, seed=7, files=2)
     (first, _) = sorted((tmp_path / "ticks").iterdir())
     script = declare.parse(STOCK + W + f"CREATE QUERY members AS {MEMBERS}")
-    feed = cuboid_feed(str(first), script.cuboids["stock"])
+    feed = make_cuboid_feed(str(first), script.cuboids["stock"])
     fill(spark, feed, build_network(script), tmp_path / "filled", fragments=2)
     job = Execution.prepare(tmp_path / "run", stocks(), {"ticks": first}, train=60)
     job.release()

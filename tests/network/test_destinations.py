@@ -21,7 +21,7 @@ from slipstream._io import outputs
 from slipstream._network import Builder, Keep, Order
 from slipstream._network.planning.plan import plan
 from slipstream._network.planning.stages import output_keys
-from slipstream._network.running.run_folder import Execution, destinations_of, newest_tuples
+from slipstream._network.running.run_folder import Execution, collect_destinations, newest_tuples
 from slipstream._network.schemas import check
 from slipstream._network.sql.translation import Translations
 from slipstream._runtime.job import Job
@@ -141,7 +141,7 @@ def test_only_outputs_with_tables_go_elsewhere() -> None:
     net = Builder("n")
     net.source("cars", id="integer").view("kept")
     with pytest.raises(BadArgument, match="no such output"):
-        destinations_of(net.build(), {"kept": ["console"]})
+        collect_destinations(net.build(), {"kept": ["console"]})
 
 
 def test_outputs_of_any_job_are_inspected(tmp_path: Path) -> None:

@@ -247,7 +247,7 @@ def test_feeds_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "cars.csv").write_text("vin,ts\n")
     with pytest.raises(BadArgument, match="no field 'id'"):
         make_feed(str(tmp_path / "cars.csv"), CAR)
-    with pytest.raises(BadArgument, match="there is no file with a header"):
+    with pytest.raises(BadArgument, match="no file with a header"):
         make_feed(str(tmp_path / "later.csv"), CAR, follow=True)
     with pytest.raises(BadArgument, match="a socket cannot carry"):
         make_feed("tcp:127.0.0.1:1", CAR, encoding="arrow")

@@ -32,7 +32,7 @@ from slipstream._network import WindowFunction, files
 from slipstream._network.algebra import Arc, Node, Output
 from slipstream._network.boxes.toll import Toll
 from slipstream._network.boxes.window_functions import NULL_INTEGER, Function, Sorted, Windows, apply
-from slipstream._network.functions import registered
+from slipstream._network.functions import find_registered
 from slipstream._network.planning.plan import plan
 from slipstream._network.schemas import check
 from slipstream._network.tasks.operators_in_spark import Boxes
@@ -245,7 +245,7 @@ def test_a_function_of_all_windows_gives_what_it_gives_tuple_by_tuple(name: str,
     table = Sorted(columns, np.arange(len(rows)))
     whole, one_by_one = (
         apply(Function("f", name, tuple(columns), user), table, windows)
-        for user in (registered(name), ONE_BY_ONE[name])
+        for user in (find_registered(name), ONE_BY_ONE[name])
     )
     np.testing.assert_allclose(whole, one_by_one)
     assert whole.dtype == one_by_one.dtype

@@ -24,7 +24,7 @@ from slipstream._cli.common.functions import load_functions as execute
 from slipstream._errors import BadArgument, BadInput
 from slipstream._network import Builder, KeyedTable, Network, Operator, Order, Train, drawing, files, register
 from slipstream._network.boxes.operators import find
-from slipstream._network.flow import places_of
+from slipstream._network.flow import find_places
 from slipstream._network.planning.plan import plan
 from slipstream._network.quality.statistics import measure
 from slipstream._network.running.run_folder import Execution
@@ -50,7 +50,7 @@ class Since(Operator):
 
     def step(self, state: dict[str, KeyedTable], left: Train, right: Train) -> dict[str, Train]:
         rows = state["count"].rows({"": np.zeros(1)})
-        mine, theirs = places_of(left, right)
+        mine, theirs = find_places(left, right)
         seen = state["count"]["n"][rows[0]] + np.searchsorted(theirs, mine)
         state["count"]["n"][rows[0]] += len(right)
         twice = left.take(np.repeat(np.arange(len(left)), 2))

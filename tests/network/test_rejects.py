@@ -60,7 +60,7 @@ def network() -> Network:
 @pytest.fixture(scope="module")
 def superbox(spark: SparkSession) -> Superbox:
     checked = check(network(), spark)
-    return Superbox(plan(checked, rejects.unconnected(checked.network)))
+    return Superbox(plan(checked, rejects.find_unconnected(checked.network)))
 
 
 @given(rows)
@@ -92,7 +92,7 @@ def test_ranges_say_where_a_key_goes(keys: list[int], bounds: list[int]) -> None
     train = Train(
         np.arange(count), np.zeros(count, np.int64), np.zeros((count, 2), np.int64), {"vid": np.array(keys, np.int64)}
     )
-    sorter = Sorter({1: Home(1, ("vid",), bounds=tuple(bounds))}, len(bounds) + 1)
+    sorter = Sorter({1: Home(1, ("vid",), bounds=tuple(bounds))}, len(bounds) + 1, stage=1)
     parts = sorter.sort([TrainParcel(1, 1, train)])
     for number, parcels in enumerate(parts):
         got = [vid for parcel in parcels for vid in parcel.train.columns["vid"].tolist()]

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from slipstream._errors import BadArgument, BadInput
-from slipstream._network import Builder, Network, Order
+from slipstream._network import Builder, Network, Order, files
 from slipstream._network.quality.analysis import analyse
 from slipstream._network.quality.qos import Graph, Quality
 from slipstream._network.quality.shedding import (
@@ -28,6 +28,7 @@ from slipstream._network.quality.statistics import Figures, Statistics
 from slipstream._network.running.run_folder import Execution
 from slipstream._network.schemas import Checked, check
 
+EXAMPLES = Path(__file__).parents[2] / "examples" / "networks"
 STRICT = Quality(drop=Graph(((0, 0), (0.9, 0.1), (1, 1))))
 TOLERANT = Quality(drop=Graph(((0, 0), (0.3, 0.95), (1, 1))))
 
@@ -103,6 +104,16 @@ def test_shedding_by_utility_fits_and_is_no_worse_than_shedding_evenly(checked: 
     even = plan_evenly(checked, COSTS, {"cars": rate}, cores=1)
     assert shed.analysis.holds
     assert shed.utility >= even.utility
+
+
+@pytest.mark.parametrize("overload", [1.02, 1.1, 1.2])
+def test_the_example_sheds_where_segments_can_spare_tuples(overload: float) -> None:
+    """The graph of their loss is flatter than that of stopped cars; a heavy overload concerns both."""
+    example_ = check(files.load(EXAMPLES / "slow_segments.yaml"), None)
+    just_fits = plan(example_, Statistics(), {"cars": 1000.0}, cores=1.0).analysis.min_cap
+    shed = plan(example_, Statistics(), {"cars": 1000.0 * overload}, cores=just_fits)
+    assert {str(place) for place, share in shed.shares.items() if share} == {"slow -> by_segment"}
+    assert shed.delivered["standing"] == 1
 
 
 def test_the_lot_falls_the_same_again_and_in_the_right_share() -> None:

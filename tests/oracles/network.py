@@ -28,7 +28,7 @@ from slipstream._network.algebra import (
     Union,
 )
 from slipstream._network.boxes.operators import Operator
-from slipstream._network.functions import registered
+from slipstream._network.functions import find_registered
 from slipstream._network.schemas import check
 
 Tuple = dict[str, Any]
@@ -85,7 +85,7 @@ def _function(text: str, window: list[Event], at: Any) -> Any:  # noqa: PLR0911
     if inside == "*":
         return len(window)
     rows = [[evaluate(part, event.values) for part in inside.split(",")] for event in window]
-    user = registered(name)
+    user = find_registered(name)
     if user:
         state = user.init(at)
         for row in rows:

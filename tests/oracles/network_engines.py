@@ -109,7 +109,7 @@ def in_memory(spark, network: Network, feed: Feed, cuts: Iterable[int], restarts
     bounds = [0, *cuts, len(feed)]
     for start, end in itertools.pairwise(bounds):
         batch = feed[start:end]
-        inputs = [_input(side, runner.node.inputs[i].origin, batch, start) for i, side in enumerate(runner.sides)]
+        inputs = [_input(side, runner.node.inputs[side.side].origin, batch, start) for side in runner.sides]
         if not any(len(part["ts"]) for part in inputs):
             continue
         if restarts or log is None:

@@ -48,7 +48,7 @@ def test_many_names_keep_their_numbers() -> None:
 @given(st.lists(IDS, max_size=40, unique=True), st.integers(1, 4), st.booleans())
 def test_a_register_names_the_numbers_of_all_parts(ids: list[str], parts: int, restarts: bool) -> None:
     given_ids = pa.array(ids, pa.string())
-    part = texts.parts_of(given_ids, parts)
+    part = texts.assign_parts(given_ids, parts)
     register, store, numbers = Register(parts), MemoryStore(), np.empty(len(ids), np.int64)
     for p in range(parts):
         names = Names()

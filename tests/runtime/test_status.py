@@ -1,4 +1,4 @@
-"""A job's status is published while it can be written, and never hides why a job ended."""
+"""A job's status is published while it can be written, has the error that ended the job, and never hides it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from slipstream._errors import BadInput, Unavailable
+from slipstream._errors import BadInput, Place, Unavailable
 from slipstream._runtime import status
-from slipstream._runtime.status import FILE, READY, report_status
+from slipstream._runtime.status import FILE, READY, has_finished, report_status
 
 
 def fill_disk(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,3 +55,21 @@ def test_a_status_that_cannot_be_written_is_an_error_with_advice(
     ):
         pass
     assert "resumes" in raised.value.hint
+    assert raised.value.code == "disk-full"
+
+
+def test_a_failed_job_leaves_its_error_as_data(tmp_path: Path) -> None:
+    failure = BadInput("14 fields.", code="unreadable-line", place=Place(file="run.csv", line=3), found=14, expected=15)
+    with pytest.raises(BadInput), report_status(tmp_path, "run.csv"):
+        raise failure
+    body = json.loads((tmp_path / FILE).read_text(encoding="utf-8"))
+    assert (body["state"], body["why"]) == ("stopped", "run.csv, line 3: 14 fields.")
+    assert body["error"] == failure.to_json()
+    assert (body["error"]["code"], body["error"]["place"]) == ("unreadable-line", {"file": "run.csv", "line": 3})
+
+
+def test_a_finished_job_leaves_no_error(tmp_path: Path) -> None:
+    with report_status(tmp_path, "run.csv"):
+        pass
+    assert "error" not in json.loads((tmp_path / FILE).read_text(encoding="utf-8"))
+    assert has_finished(tmp_path, "run.csv")

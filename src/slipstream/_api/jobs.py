@@ -18,20 +18,20 @@ import pyarrow as pa
 
 from slipstream._api import html, notebook, types
 from slipstream._api.reports import has_reports, place_columns
-from slipstream._api.results import JobStatus, Results, status_of
+from slipstream._api.results import JobStatus, Results, read_status
 from slipstream._api.streams import Duration, Stream, Tolled, assemble, origins, tables
 from slipstream._errors import BadArgument, BadInput, SlipstreamError
 from slipstream._feeds.tuples import POSITION, REPORT_EVERY
 from slipstream._io.outputs import REJECTS, check_journal
 from slipstream._io.outputs.destinations import Destination, parse
+from slipstream._moving.files import PLACES
 from slipstream._network import drawing, files
 from slipstream._network.algebra import Network
 from slipstream._network.boxes.archive import Archive
 from slipstream._network.running.driving import drive
 from slipstream._network.running.run_folder import ALL, FILE, Execution
 from slipstream._network.schemas import check
-from slipstream._runtime.status import has_finished
-from slipstream._spark import session
+from slipstream._spark import session, workers
 from slipstream._spark.shipping import ship
 from slipstream._tools.locations import local
 from slipstream._tools.progress import silent
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
 #: in the folder of a job: static DataFrames that it reads
 GIVEN = "given"
-#: columns that hold a place, in the order in which they are looked for
-_PLACES = (("x", "y"), ("longitude", "latitude"), ("lon", "lat"), ("lng", "lat"))
 #: a silence that ends a trip, in seconds, unless the caller says otherwise
 _GAP = 300
+#: the hint when a job failed
+_RESUMES = "Committed output is safe: starting the same job again resumes it."
 #: settings of brokers that must not be written down
 Settings = Mapping[str, str]
 
@@ -89,7 +89,9 @@ class Job:
         ['filter_1']
         """
         if not self._outputs:
-            raise BadArgument("the job writes nothing.", hint='Add a stream: .write(stream, name="slow").')
+            raise BadArgument(
+                "the job writes nothing.", hint='Add a stream: .write(stream, name="slow").', code="missing-value"
+            )
         name = "".join(c if c.isalnum() else "_" for c in Path(self.folder).name)
         network = assemble(name if name.isidentifier() else "job", self._outputs, self._to)[0]
         check(network, None)
@@ -117,13 +119,16 @@ class Job:
                 raise BadArgument(
                     "write: tolling has several outputs, which have names.",
                     hint='Write one of them: .write(tolled.alerts, name="alerts", to="console").',
+                    code="missing-value",
                 )
             job = self
             for output, one in stream.streams():
                 job = job.write(one, output)
             return job
         if not name:
-            raise BadArgument("write: the output has no name.", hint='Give one: .write(stream, name="slow").')
+            raise BadArgument(
+                "write: the output has no name.", hint='Give one: .write(stream, name="slow").', code="missing-value"
+            )
         self._check_name(name)
         wheres = [to] if isinstance(to, str | Destination) else list(to)
         for where in wheres:
@@ -140,13 +145,26 @@ class Job:
 
     def _check_name(self, name: str) -> None:
         if not name.isidentifier():
-            raise BadArgument(f"write: {name!r} cannot be the name of an output.", hint="Use letters, digits and _.")
+            raise BadArgument(
+                f"write: {name!r} cannot be the name of an output.",
+                hint="Use letters, digits and _.",
+                code="bad-name",
+                found=name,
+            )
         if name == REJECTS:
             raise BadArgument(
-                f"write: {name!r} is the output of lines that are not tuples.", hint="Choose another name."
+                f"write: {name!r} is the output of lines that are not tuples.",
+                hint="Choose another name.",
+                code="bad-name",
+                found=name,
             )
         if name in self._outputs:
-            raise BadArgument(f"write: the job has an output {name!r} already.", hint="Choose another name.")
+            raise BadArgument(
+                f"write: the job has an output {name!r} already.",
+                hint="Choose another name.",
+                code="duplicate-name",
+                found=name,
+            )
 
     def archive(
         self,
@@ -189,8 +207,8 @@ class Job:
         ``parallel`` is the number of partitions, which stays the same when the job is resumed.
         """
         network, settings = self.network, dict(kafka or {})
-        execution = self._resumed(network, settings)
-        if execution and has_finished(execution.folder, execution.source) and not execution.waiting():
+        execution = self._find_resumed(network, settings)
+        if execution and execution.has_finished():
             return RunningJob(execution, None)
         with silent():
             mine = self._session(spark or session.build("slipstream"))
@@ -211,21 +229,24 @@ class Job:
 
     def _session(self, spark: SparkSession) -> SparkSession:
         """A session of the job's own, so that the user's keeps its settings; but a DataFrame is read by its own."""
+        workers.use_this_python()
         for origin in origins(self._outputs.values()).values():
             if origin.needs_session_of is not None:
                 found: SparkSession = origin.needs_session_of.sparkSession
                 return found
         return spark.newSession()
 
-    def _resumed(self, network: Network, settings: Settings) -> Execution | None:
-        """What was begun in the folder, if it is the same job."""
+    def _find_resumed(self, network: Network, settings: Settings) -> Execution | None:
+        """Return the job that has begun in the folder, if it is the same one."""
         folder = Path(self.folder).absolute()
         if not (folder / FILE).is_file():
             return None
         before = (folder / FILE).read_text(encoding="utf-8")
         if before != files.dumps(network):
             raise BadArgument(
-                f"{folder}: holds another job.", hint="Start the same streams and outputs there, or use another folder."
+                f"{folder}: holds another job.",
+                hint="Start the same streams and outputs there, or use another folder.",
+                code="different-job",
             )
         made = Execution.of(folder, network)
         check_journal(folder)
@@ -234,7 +255,9 @@ class Job:
         for name, feed in found.items():
             if begun.get(name) != feed.where:
                 raise BadArgument(
-                    f"{folder}: began with {begun.get(name)}, not {feed.where}.", hint="Use another folder."
+                    f"{folder}: began with {begun.get(name)}, not {feed.where}.",
+                    hint="Use another folder.",
+                    code="different-job",
                 )
         made.feeds = found
         return made
@@ -264,7 +287,7 @@ def _trips(
 ) -> tuple[Stream, Archive]:
     """The points of a stream, and the box that makes trips of them."""
     columns = stream.columns
-    pair = (x, y) if x and y else next((pair for pair in _PLACES if set(pair) <= set(columns)), None)
+    pair = (x, y) if x and y else next((pair for pair in PLACES if set(pair) <= set(columns)), None)
     late = None if lateness is None else types.seconds(lateness, "lateness")
     if pair is None and has_reports(stream._types):
         reports = stream.filter(f"type = {POSITION}") if "type" in columns else stream
@@ -272,7 +295,11 @@ def _trips(
         seconds = types.seconds(gap or REPORT_EVERY, "gap")
         return points, Archive("id", "time", "x", "y", seconds, late, "road", "direction", "lane")
     if pair is None:
-        raise BadInput("archive: which columns are the place?", hint=f"Give x= and y=, of: {', '.join(columns)}.")
+        raise BadInput(
+            "archive: no columns for the place.",
+            hint=f"Give x= and y=, of: {', '.join(columns)}.",
+            code="missing-value",
+        )
     return stream, Archive(id or "id", time, *pair, types.seconds(gap or _GAP, "gap"), late)
 
 
@@ -284,6 +311,15 @@ class RunningJob:
     """A job that runs in the background, or has ended. ``Job.start`` returns it.
 
     It is also a context manager: the job is stopped when the block ends.
+
+    >>> import slipstream as ss
+    >>> cars = ss.read("positions.csv", follow=True)
+    >>> with ss.Job("live").write(cars.filter("speed < 20"), name="slow").start() as job:
+    ...     status = job.wait_for(lambda status: status.tuples == 5).status()
+    >>> status.outputs
+    {'slow': 2}
+    >>> job.status().why
+    'asked to stop'
     """
 
     def __init__(
@@ -304,7 +340,7 @@ class RunningJob:
 
     def status(self) -> JobStatus:
         """What the job is doing and how much it has done."""
-        found = status_of(self.folder)
+        found = read_status(self.folder)
         if self._error is not None:
             return replace(found, state="failed", why=_message(self._error))
         if self._thread is not None and self._thread.is_alive() and found.state in ("new", "stopped"):
@@ -314,7 +350,7 @@ class RunningJob:
     def wait(self, timeout: float | None = None) -> RunningJob:
         """Wait until the job ends; raises the error that ended it, or ``TimeoutError`` after ``timeout`` seconds.
 
-        A notebook shows meanwhile how far the job has come.
+        A notebook shows its progress.
         """
         if self._thread is not None:
             with notebook.line() as show:
@@ -326,7 +362,7 @@ class RunningJob:
         return self
 
     def _join(self, thread: threading.Thread, timeout: float | None, show: notebook.Show | None) -> None:
-        """Wait for the thread, telling a notebook now and then how far it has come."""
+        """Wait for the thread, and show progress in a notebook."""
         if show is None:
             thread.join(timeout)
             return
@@ -398,7 +434,7 @@ class RunningJob:
         try:
             session.activate(spark)
             with silent():
-                drive(spark, self._execution, self._tables, trains=ALL)
+                drive(spark, self._execution, self._tables, trains=ALL, again=_RESUMES)
         except BaseException as error:  # whoever waits is told, whatever it was
             self._error = error.with_traceback(None) if isinstance(error, SlipstreamError) else error
         finally:

@@ -1,4 +1,4 @@
-"""A line in a notebook that is replaced as work goes on; nothing anywhere else."""
+"""A line of progress in a notebook, replaced as work proceeds; outside a notebook, nothing."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from slipstream._archive.trajectories import APART, FOOT, LANE, START, second_of
+from slipstream._archive.trajectories import APART, FOOT, LANE, START, parse_instant
 from slipstream._errors import BadInput
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import FIELDS
@@ -50,6 +50,9 @@ def toll_columns(schema: Schema) -> dict[str, str]:
         raise BadInput(
             f"toll: no column {PLAIN.get(field, field)!r}.",
             hint=f"Tolling needs {', '.join(PLAIN.get(f, f) for f in NEEDED)}; the stream has {', '.join(schema)}.",
+            code="unknown-column",
+            found=[*schema],
+            expected=[PLAIN.get(f, f) for f in NEEDED],
         )
     return found
 
@@ -67,7 +70,7 @@ def place_columns(schema: Schema) -> dict[str, str]:
     names = {field: column(_column(schema, field)) for field in NEEDED}
     return {
         "id": names["vid"],
-        "time": f"{names['time']} + {second_of(START)}",
+        "time": f"{names['time']} + {parse_instant(START)}",
         "x": _X.format(**names),
         "y": _Y.format(**names),
         "road": names["xway"],
@@ -82,30 +85,30 @@ def _column(schema: Schema, field: str) -> str:
 
 
 class RunSource(Source):
-    """A recorded run, minute by minute; ``columns`` says which field each column holds."""
+    """A recorded run, minute by minute; ``columns`` maps each column to a field."""
 
     def __init__(self, path: str, columns: Mapping[str, str]) -> None:
         self.path, self.columns = str(Path(path).absolute()), dict(columns)
         self.schema = dict.fromkeys(columns, "bigint")
-        run = _opened(self.path)
+        run = _open_run(self.path)
         tuples = sum(run.manifest.counts.values())
         self._minutes = max(1, _PER_BATCH * len(run.minutes) // max(tuples, 1))
 
     def latest(self, start: int) -> int:
         """As many minutes as a batch takes."""
-        return min(start + self._minutes, len(_opened(self.path).minutes))
+        return min(start + self._minutes, len(_open_run(self.path).minutes))
 
     def has_ended(self, position: int) -> bool:
         """After the last minute."""
-        return position == len(_opened(self.path).minutes)
+        return position == len(_open_run(self.path).minutes)
 
     def read(self, start: int, end: int) -> Tuples:
         """All tuples of some minutes, the copies of a multiplied run among them, in the order of time."""
-        run = _opened(self.path)
+        run = _open_run(self.path)
         table = run.tuples(run.minutes[start:end])
         return pa.table({column: table[field] for column, field in self.columns.items()})
 
 
 @lru_cache(maxsize=4)
-def _opened(path: str) -> Run:
+def _open_run(path: str) -> Run:
     return Run.open(Path(path))

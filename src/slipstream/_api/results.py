@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from slipstream._api import html
+from slipstream._api.committed import batch_at, own_columns, quoted
 from slipstream._api.streams import Published
+from slipstream._api.trips import Archived, Trips
 from slipstream._archive.files import TRIPS
 from slipstream._cuboid.query.one_off import run_query
 from slipstream._cuboid.snapshots.files import FILE as CATALOGUE
@@ -20,9 +22,7 @@ from slipstream._cuboid.snapshots.snapshot import Cuboid, Snapshot
 from slipstream._errors import MALFORMED, BadArgument
 from slipstream._io import outputs
 from slipstream._io.outputs import BATCH
-from slipstream._moving import register
 from slipstream._network.running import results
-from slipstream._network.running.trains import TS
 from slipstream._runtime import job, status
 from slipstream._spark import session
 from slipstream._tools.html_table import table
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame
     from pyspark.sql import DataFrame, SparkSession
 
-#: the column of moving points in a table of trips
-TRIP = "Trip"
 #: rows that a notebook shows
 _SHOWN = 20
 
@@ -68,7 +66,7 @@ class JobStatus:
         return html.status(None, self)
 
 
-def status_of(folder: Path) -> JobStatus:
+def read_status(folder: Path) -> JobStatus:
     """Return the status of the job in a folder."""
     try:
         body = parse_json((folder / status.FILE).read_bytes())
@@ -101,7 +99,20 @@ def open(folder: str | Path) -> Results:
 
 @dataclass(frozen=True)
 class Results:
-    """The results of a job: outputs by name, cuboids, trips. ``slipstream.open`` returns them."""
+    """The results of a job: outputs by name, cuboids, trips. ``slipstream.open`` returns them.
+
+    >>> import slipstream as ss
+    >>> cars = ss.read("positions.csv")
+    >>> kept = cars.keep("CREATE CUBOID car (id BIGINT KEY, speed AST(6))")
+    >>> job = ss.Job("out").write(cars.filter("speed < 20"), name="slow").archive(cars)
+    >>> out = job.write(kept.query("SELECT id, max(speed) AS most FROM car"), name="most").run()
+    >>> out.status().has_finished, out.names
+    (True, ['most', 'rejects', 'slow', 'trips', 'trips_rejects'])
+    >>> len(out["slow"]), len(out.trips()), out.cuboid("car")[1].speed[0]
+    (2, 2, 50.0)
+    >>> ss.open("out").status() == out.status()
+    True
+    """
 
     folder: Path
     _until: int | None = field(default=None, repr=False)
@@ -113,7 +124,13 @@ class Results:
 
     def __getitem__(self, output: str) -> Output:
         if output not in self.names:
-            raise BadArgument(f"{self.folder}: no output {output!r}.", hint=f"It has: {', '.join(self.names)}.")
+            raise BadArgument(
+                f"{self.folder}: no output {output!r}.",
+                hint=f"It has: {', '.join(self.names)}.",
+                code="unknown-name",
+                found=output,
+                expected=[*self.names],
+            )
         return Output(self.folder, output, self._until)
 
     def __contains__(self, output: object) -> bool:
@@ -127,17 +144,19 @@ class Results:
 
     def status(self) -> JobStatus:
         """What the job is doing and how much it has done."""
-        return status_of(self.folder)
+        return read_status(self.folder)
 
     def as_of(self, moment: int | datetime) -> Results:
         """Return the results as of a committed batch, or as of an instant (UTC, unless it names its zone)."""
-        return replace(self, _until=_batch_at(self.folder, moment))
+        return replace(self, _until=batch_at(self.folder, moment))
 
     def trips(self, name: str = TRIPS) -> Trips:
         """Return the trips that the job has archived."""
         if name not in self.names:
-            raise BadArgument(f"{self.folder}: archives no {name}.", hint="Job.archive(stream) archives trips.")
-        return Trips(self.folder, name, self._until)
+            raise BadArgument(
+                f"{self.folder}: archives no {name}.", hint="Job.archive(stream) archives trips.", code="unknown-name"
+            )
+        return Trips(Archived(self.folder, name, self._until))
 
     @property
     def cuboids(self) -> list[str]:
@@ -161,7 +180,9 @@ class Results:
     def _snapshot(self) -> Snapshot:
         if not (self.folder / SNAPSHOT / CATALOGUE).exists():
             raise BadArgument(
-                f"{self.folder}: publishes no cuboids.", hint="Stream.keep and Stream.toll(publish=True) do."
+                f"{self.folder}: publishes no cuboids.",
+                hint="Stream.keep and Stream.toll(publish=True) do.",
+                code="unknown-name",
             )
         return Snapshot.open(self.folder, batch=self._until)
 
@@ -174,7 +195,17 @@ class Results:
 
 @dataclass(frozen=True)
 class Output:
-    """An output of a job: a table of all tuples that were committed, in their order."""
+    """An output of a job: a table of all tuples that were committed, in their order.
+
+    >>> import slipstream as ss
+    >>> slow = ss.open("out")["slow"]
+    >>> slow.columns
+    ['id', 'time', 'speed', 'x', 'y']
+    >>> slow.to_pandas()[["id", "speed"]]
+       id  speed
+    0   2   15.0
+    1   2   10.0
+    """
 
     folder: Path
     name: str
@@ -183,17 +214,17 @@ class Output:
     @property
     def columns(self) -> list[str]:
         """The names of the columns."""
-        return _own(outputs.visible_files(self.folder, self.name).schema.names)
+        return own_columns(outputs.visible_files(self.folder, self.name).schema.names)
 
     def as_of(self, moment: int | datetime) -> Output:
         """Return the output as of a committed batch, or as of an instant (UTC, unless it names its zone)."""
-        return replace(self, _until=_batch_at(self.folder, moment))
+        return replace(self, _until=batch_at(self.folder, moment))
 
     def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
         """Return a Spark DataFrame; in ``spark``, in the session that is active, or in a new local one."""
         rows = outputs.to_frame(spark or session.build("slipstream"), self.folder, self.name, until=self._until)
         keys = results.order_columns(rows.columns)
-        return (rows.orderBy(*keys) if keys else rows).select(*_own_columns(rows.columns))
+        return (rows.orderBy(*keys) if keys else rows).select(*quoted(own_columns(rows.columns)))
 
     def to_arrow(self) -> pa.Table:
         """Return an Arrow table; needs no Spark."""
@@ -221,81 +252,3 @@ class Output:
 
     def _repr_html_(self) -> str:
         return table(self.tail(), self.columns)
-
-
-@dataclass(frozen=True)
-class Trips:
-    """The trips of an archive: who moved, and a moving point ``Trip``.
-
-    ``where`` takes SQL over the columns, with all functions of :mod:`slipstream.functions`.
-    """
-
-    folder: Path
-    name: str = TRIPS
-    _until: int | None = field(default=None, repr=False)
-    _conditions: tuple[str, ...] = field(default=(), repr=False)
-
-    def where(self, condition: str) -> Trips:
-        """Keep the trips for which a SQL condition holds, such as ``travelled(Trip) > 1000``."""
-        return replace(self, _conditions=(*self._conditions, condition))
-
-    def as_of(self, moment: int | datetime) -> Trips:
-        """Return the trips that had ended by a committed batch, or by an instant (UTC, unless it names its zone)."""
-        return replace(self, _until=_batch_at(self.folder, moment))
-
-    def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
-        """Return a Spark DataFrame; :mod:`slipstream.functions` has the operators on its moving points."""
-        from pyspark.errors import AnalysisException, ParseException
-
-        spark = spark or session.build("slipstream")
-        rows = outputs.to_frame(spark, self.folder, self.name, until=self._until).drop(BATCH)
-        rows = rows.select(*_own_columns(rows.columns))
-        if self._conditions:
-            register(spark)
-        for condition in self._conditions:
-            try:
-                rows = rows.where(condition)
-            except (AnalysisException, ParseException) as error:
-                raise BadArgument(
-                    f"where({condition!r}): {str(error).splitlines()[0]}", hint=f"Columns: {', '.join(rows.columns)}."
-                ) from None
-        return rows
-
-    def to_pandas(self) -> PandasFrame:
-        """Return a pandas DataFrame; a trip is a dictionary with its instants and places."""
-        found: PandasFrame = self.to_spark().toPandas()
-        return found
-
-    def __len__(self) -> int:
-        if not self._conditions:
-            return int(outputs.read(self.folder, self.name, [BATCH], until=self._until).num_rows)
-        return self.to_spark().count()
-
-    def _repr_html_(self) -> str:
-        if self._conditions:
-            points = [row[TRIP] for row in self.to_spark().select(TRIP).limit(html.MOST_TRIPS).collect()]
-        else:
-            points = outputs.read_newest(self.folder, self.name, html.MOST_TRIPS, until=self._until)[TRIP].to_pylist()
-        return html.trips(points, f"{self.name} of {self.folder}")
-
-
-def _batch_at(folder: Path, moment: int | datetime) -> int:
-    """The last batch that was committed at a moment; -1 before the first."""
-    batches = outputs.read_journal(folder)
-    if isinstance(moment, datetime):
-        aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return sum(batch.committed_ms <= aware.timestamp() * 1000 for batch in batches) - 1
-    if not -1 <= moment < len(batches):
-        raise BadArgument(f"{folder}: batch {moment} is not committed.", hint=f"Batches 0 to {len(batches) - 1} are.")
-    return moment
-
-
-def _own_columns(columns: list[str]) -> list[str]:
-    """The user's columns, as Spark selects columns of any name."""
-    return [f"`{name}`" for name in _own(columns)]
-
-
-def _own(columns: list[str]) -> list[str]:
-    """The columns of an output that are the user's."""
-    hidden = {BATCH, TS, *results.order_columns(columns)}
-    return [name for name in columns if name not in hidden]

@@ -19,7 +19,7 @@ from slipstream._api.reports import PLAIN, REPORT, RunSource
 from slipstream._api.streams import Origin, Place, Stored, Stream, Table
 from slipstream._errors import BadArgument, BadInput
 from slipstream._feeds.tuples import FIELDS
-from slipstream._io.formats.encodings import CSV, JSON, PARQUET, TEXT, TRAIN, encoding_of, first_file
+from slipstream._io.formats.encodings import CSV, JSON, PARQUET, TEXT, TRAIN, first_file, guess_encoding
 from slipstream._io.readers.user_sources import Source, UserFeed
 from slipstream._io.sources import KAFKA, TCP, Definition, Feed, make_feed
 from slipstream._network.algebra import Schema
@@ -66,7 +66,7 @@ def read(
         Which field is which column, where their names differ: ``{"id": "vin", "time": "ts:ms"}``. A time may be in
         ``s``, ``ms``, ``us`` or ``iso`` and becomes seconds since 1970.
     format
-        csv, json, arrow, parquet, text, train, avro or protobuf. By default what the file's name says, otherwise json.
+        csv, json, arrow, parquet, text, train, avro or protobuf. By default the file's name decides, otherwise json.
     follow
         Keep reading as a file grows, a folder fills, or messages arrive, until the job is stopped.
     fields
@@ -86,7 +86,7 @@ def read(
     place = local(where) if isinstance(where, str) else str(where)
     if is_run(place):
         return _of_run(place, columns or {}, name)
-    format = format or encoding_of(place)
+    format = format or guess_encoding(place)
     given, mapped = _columns(place, format, schema, columns or {})
     definition = Definition(Path(message_schema) if message_schema else None, schema_registry)
 
@@ -110,7 +110,7 @@ def from_dataframe(
 ) -> Stream:
     """Read a DataFrame: a streaming or static one of Spark's, one of pandas', or an Arrow table.
 
-    ``columns`` says which column of the frame is which column of the stream; without it all are taken as they are.
+    ``columns`` maps columns of the stream to columns of the frame; by default all are taken under their own names.
     Timestamps become seconds since 1970. The tuples of a static frame are copied into the job's folder when it starts.
 
     >>> import pandas as pd
@@ -121,10 +121,10 @@ def from_dataframe(
     if hasattr(frame, "sparkSession"):
         return _of_spark(frame, columns or {}, name)  # type: ignore[arg-type]
     table = frame if isinstance(frame, pa.Table) else pa.Table.from_pandas(frame, preserve_index=False)
-    renamed = _renamed(table.column_names, columns or {})
+    renamed = _map_columns(table.column_names, columns or {})
     table = pa.table({new: _plain(new, table[old]) for new, old in renamed.items()})
     schema = {field.name: types.arrow_type(field.name, field.type) for field in table.schema}
-    return _stream(Origin(name, schema, name, partial(_recorded, table, name, schema), is_copied=True))
+    return _stream(Origin(name, schema, name, partial(_record, table, name, schema), is_copied=True))
 
 
 def table(
@@ -147,7 +147,7 @@ def table(
     """
     if isinstance(where, str | Path):
         path = Path(where)
-        columns = types.schema_of(schema) if schema else _inferred(str(path), encoding_of(str(path)), {})[0]
+        columns = types.parse_schema(schema) if schema else _infer_schema(str(path), guess_encoding(str(path)), {})[0]
         return Table(Stored(name or _name_of(str(path)), columns, lambda: read_table(path, columns)))
     if hasattr(where, "sparkSession"):
         return _of_static(where, name or "table")  # type: ignore[arg-type]
@@ -159,8 +159,10 @@ def table(
 
 def _of_static(frame: DataFrame, name: str) -> Table:
     if frame.isStreaming:
-        raise BadArgument("table: this DataFrame is a stream.", hint="Use from_dataframe, and join within a time.")
-    typed, schema = _typed(frame, {})
+        raise BadArgument(
+            "table: this DataFrame is a stream.", hint="Use from_dataframe, and join within a time.", code="bad-type"
+        )
+    typed, schema = _convert_types(frame, {})
     return Table(Stored(name, schema, lambda: typed))
 
 
@@ -174,8 +176,10 @@ def _stream(origin: Origin) -> Stream:
 def _of_source(source: Source, name: str) -> Stream:
     label = type(source).__name__
     if not getattr(source, "schema", None):
-        raise BadArgument(f"source {label}: no schema.", hint='Declare one: schema = {"id": "bigint"}.')
-    schema = types.schema_of(source.schema)
+        raise BadArgument(
+            f"source {label}: no schema.", hint='Declare one: schema = {"id": "bigint"}.', code="missing-value"
+        )
+    schema = types.parse_schema(source.schema)
     ship(type(source))
     feed = UserFeed(f"python:{label}", "arrow", own=source, types=schema)
     return _stream(Origin(name or _identifier(label.lower()), schema, label, lambda _, __: feed))
@@ -185,10 +189,16 @@ def _of_run(place: str, columns: Mapping[str, str], name: str) -> Stream:
     names = {field: PLAIN.get(field, field) for field in FIELDS}
     for column, field in columns.items():
         if field not in names:
-            raise BadArgument(f"{place}: a run has no field {field!r}.", hint=f"It has: {', '.join(FIELDS)}.")
+            raise BadArgument(
+                f"{place}: a run has no field {field!r}.",
+                hint=f"It has: {', '.join(FIELDS)}.",
+                code="unknown-column",
+                found=field,
+                expected=[*FIELDS],
+            )
         names[field] = column
     source = RunSource(place, {column: field for field, column in names.items()})
-    schema = types.schema_of(source.schema)
+    schema = types.parse_schema(source.schema)
     feed = UserFeed(str(Path(place).absolute()), "run", own=source, types=schema)
     return _stream(Origin(name or _name_of(place), schema, place, lambda _, __: feed))
 
@@ -196,32 +206,32 @@ def _of_run(place: str, columns: Mapping[str, str], name: str) -> Stream:
 # --- DataFrames
 
 
-def _typed(frame: DataFrame, columns: Mapping[str, str]) -> tuple[DataFrame, Schema]:
+def _convert_types(frame: DataFrame, columns: Mapping[str, str]) -> tuple[DataFrame, Schema]:
     """A frame with the columns and types of a stream."""
-    renamed = _renamed(frame.columns, columns)
+    renamed = _map_columns(frame.columns, columns)
     kinds = {field.name: field.dataType.simpleString() for field in frame.schema}
     # a timestamp as a number is seconds since 1970
     wanted = {new: "double" if kinds[old].startswith("timestamp") else kinds[old] for new, old in renamed.items()}
-    schema = types.schema_of({n: "double" if kind.startswith("decimal") else kind for n, kind in wanted.items()})
+    schema = types.parse_schema({n: "double" if kind.startswith("decimal") else kind for n, kind in wanted.items()})
     typed = frame.selectExpr(
-        *(f"cast({_quoted(old)} as {spark_schema(schema)[new]}) as {_quoted(new)}" for new, old in renamed.items())
+        *(f"cast({_quote(old)} as {spark_schema(schema)[new]}) as {_quote(new)}" for new, old in renamed.items())
     )
     return typed, schema
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
 def _of_spark(frame: DataFrame, columns: Mapping[str, str], name: str) -> Stream:
-    typed, schema = _typed(frame, columns)
+    typed, schema = _convert_types(frame, columns)
     if frame.isStreaming:
         feed = FrameFeed(name, "dataframe", follow=True, frame=typed, types=schema)
         return _stream(Origin(name, schema, name, lambda _, __: feed, needs_session_of=frame))
-    return _stream(Origin(name, schema, name, partial(_recorded, typed, name, schema), is_copied=True))
+    return _stream(Origin(name, schema, name, partial(_record, typed, name, schema), is_copied=True))
 
 
-def _recorded(frame: Any, name: str, schema: Schema, folder: Path, settings: Mapping[str, str]) -> Feed:  # noqa: ARG001
+def _record(frame: Any, name: str, schema: Schema, folder: Path, settings: Mapping[str, str]) -> Feed:  # noqa: ARG001
     """A static frame as files of the job: a job that is resumed reads the same tuples."""
     place = folder / name
     if not place.exists():
@@ -236,10 +246,16 @@ def _recorded(frame: Any, name: str, schema: Schema, folder: Path, settings: Map
     return make_feed(str(place.absolute()), schema, encoding=PARQUET)
 
 
-def _renamed(have: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]:
+def _map_columns(have: Sequence[str], columns: Mapping[str, str]) -> dict[str, str]:
     """The column of a frame behind each column of the stream."""
     if missing := [old for old in columns.values() if old not in have]:
-        raise BadArgument(f"columns: no column {missing[0]!r}.", hint=f"The frame has: {', '.join(have)}.")
+        raise BadArgument(
+            f"columns: no column {missing[0]!r}.",
+            hint=f"The frame has: {', '.join(have)}.",
+            code="unknown-column",
+            found=missing[0],
+            expected=[*have],
+        )
     back = {old: new for new, old in columns.items()}
     return {back.get(old, old): old for old in have}
 
@@ -259,25 +275,26 @@ def _plain(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
 def _columns(
     where: str, format: str, schema: Mapping[str, str] | None, columns: Mapping[str, str]
 ) -> tuple[Schema, dict[str, str]]:
-    """The columns of a feed and their types, and where they stand if not under their own names."""
+    """Return the columns of a feed, their types, and the fields of those that have other names there."""
     if schema is not None:
         times = {name for name, type_ in schema.items() if str(type_).lower() == "timestamp"}
         iso = {name: f"{columns.get(name, name)}:iso" for name in times}
-        return types.schema_of({**schema, **dict.fromkeys(times, "double")}), {**columns, **iso}
+        return types.parse_schema({**schema, **dict.fromkeys(times, "double")}), {**columns, **iso}
     if format in (TEXT, TRAIN):
         fields = {PLAIN.get(field, field): field for field in FIELDS}
         return dict.fromkeys(fields, "integer"), {**fields, **columns}
     if where.startswith((KAFKA, TCP)):
         if unknown := [name for name in columns if name not in REPORT]:
             raise BadArgument(
-                f"{where}: of which type is the column {unknown[0]!r}?",
+                f"{where}: the type of column {unknown[0]!r} is unknown.",
                 hint='Give a schema: schema={"id": "string", "time": "bigint"}.',
+                code="bad-type",
             )
-        return types.schema_of(REPORT), dict(columns)
-    return _inferred(where, format, columns)
+        return types.parse_schema(REPORT), dict(columns)
+    return _infer_schema(where, format, columns)
 
 
-def _inferred(where: str, format: str, columns: Mapping[str, str]) -> tuple[Schema, dict[str, str]]:
+def _infer_schema(where: str, format: str, columns: Mapping[str, str]) -> tuple[Schema, dict[str, str]]:
     """The columns that a file has; those that no column of a stream can hold are left out."""
     found = _file_schema(where, format)
     back = {place.partition(":")[0] if place not in found else place: name for name, place in columns.items()}
@@ -293,7 +310,13 @@ def _inferred(where: str, format: str, columns: Mapping[str, str]) -> tuple[Sche
             schema[name] = types.arrow_type(name, type_)
     if back:
         missing = next(iter(back))
-        raise BadArgument(f"columns: {where} has no field {missing!r}.", hint=f"It has: {', '.join(found)}.")
+        raise BadArgument(
+            f"columns: {where} has no field {missing!r}.",
+            hint=f"It has: {', '.join(found)}.",
+            code="unknown-column",
+            found=missing,
+            expected=[*found],
+        )
     return schema, mapped
 
 
@@ -301,8 +324,7 @@ def _file_schema(where: str, format: str) -> dict[str, Any]:
     path = Path(where)
     if not path.exists():
         raise BadArgument(
-            f"{where}: no such file or folder.",
-            hint="If it comes later, give a schema=.",
+            f"{where}: no such file or folder.", hint="If it comes later, give a schema=.", code="no-such-file"
         )
     file = path / first_file(where) if path.is_dir() else path
     try:
@@ -314,9 +336,13 @@ def _file_schema(where: str, format: str) -> dict[str, Any]:
         elif format == JSON:
             schema = pj.read_json(pa.BufferReader(_first_lines(file))).schema
         else:
-            raise BadArgument(f"{where}: the columns of {format} are not known.", hint="Give a schema=.")
+            raise BadArgument(
+                f"{where}: the columns of {format} are not known.", hint="Give a schema=.", code="bad-type"
+            )
     except (pa.ArrowException, OSError) as error:
-        raise BadInput(f"{file}: {str(error).splitlines()[0]}", hint="Give a schema=, or another format=.") from error
+        raise BadInput(
+            f"{file}: {str(error).splitlines()[0]}", hint="Give a schema=, or another format=.", code="unreadable-file"
+        ) from error
     return {field.name: field.type for field in schema}
 
 

@@ -18,7 +18,7 @@ from slipstream._api import types
 from slipstream._api.reports import toll_columns
 from slipstream._cuboid.schema import AST
 from slipstream._errors import BadArgument, BadInput
-from slipstream._linear_road.rules import RULES, Rules, TollFunction, registered
+from slipstream._linear_road.rules import RULES, Rules, TollFunction, find_registered
 from slipstream._network import drawing
 from slipstream._network.algebra import (
     Aggregate,
@@ -61,7 +61,7 @@ Duration: TypeAlias = "str | float | timedelta"
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """Where tuples come from: the columns they have, and the feed that a job in some folder reads them from."""
+    """An origin of tuples: their columns, and the feed from which a job reads them."""
 
     name: str
     schema: Schema
@@ -82,7 +82,7 @@ class Stored:
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """A box and its inputs, or where tuples come from; the place of a network that a stream or a table has."""
+    """A box and its inputs, or an origin: what a stream or a table stands for in a network."""
 
     what: Box | Origin | Stored
     inputs: tuple[Stream | Table, ...] = ()
@@ -118,7 +118,7 @@ class Table:
         return list(self._stored.schema)
 
     def __repr__(self) -> str:
-        return f"<Table {self.name} {_described(self.schema)}>"
+        return f"<Table {self.name} {_describe_schema(self.schema)}>"
 
 
 class Stream:
@@ -149,7 +149,7 @@ class Stream:
 
     @property
     def schema(self) -> dict[str, str]:
-        """The columns and their Spark types; ``unknown`` where only Spark can tell.
+        """The columns and their Spark types; ``unknown`` if only Spark can infer it.
 
         >>> import slipstream as ss
         >>> ss.read("kafka://broker:9092/positions", {"id": "string", "speed": "double"}).schema
@@ -179,7 +179,7 @@ class Stream:
         return assemble("stream", {"out": self})[0]
 
     def __repr__(self) -> str:
-        return f"<Stream {_described(self.schema)}>"
+        return f"<Stream {_describe_schema(self.schema)}>"
 
     def _repr_html_(self) -> str:
         return drawing.draw(self.network)
@@ -336,7 +336,12 @@ class Stream:
         """
         box = self._place.what
         if not isinstance(box, Operator):
-            raise BadArgument(f"no output {name!r}: this box has one output.", hint="split() makes several streams.")
+            raise BadArgument(
+                f"no output {name!r}: this box has one output.",
+                hint="split() makes several streams.",
+                code="unknown-name",
+                found=name,
+            )
         return Stream(self._place, box.port(name))
 
     # --- boxes on several streams
@@ -379,14 +384,18 @@ class Stream:
         ['plate', 'time', 'right_plate', 'owner']
         """
         if how not in ("inner", "left"):
-            raise BadArgument(f"join: how={how!r}.", hint='Use "inner" or "left".')
+            raise BadArgument(f"join: how={how!r}.", hint='Use "inner" or "left".', code="unknown-value", found=how)
         if isinstance(other, Table):
             if within is not None:
-                raise BadArgument("join: a table has no time to be within.", hint="Leave out within=.")
+                raise BadArgument(
+                    "join: a table has no time to be within.", hint="Leave out within=.", code="conflicting-options"
+                )
             return self._with(Join(on, outer=how == "left"), other)
         if how != "inner" or within is None:
             raise BadArgument(
-                "join: two streams are joined within a time, and only by inner joins.", hint='Give within="5 s".'
+                "join: two streams are joined within a time, and only by inner joins.",
+                hint='Give within="5 s".',
+                code="conflicting-options",
             )
         order = Order(time, slack)
         return self._with(Join(on, types.seconds(within, "within"), order, order), other)
@@ -415,7 +424,7 @@ class Stream:
         """
         box = Keep(cuboid)
         made = Kept(Place(box, (self,)))
-        _checked(made)
+        _check_stream(made)
         return made
 
     # --- tolling
@@ -443,7 +452,12 @@ class Stream:
         chosen = _rules(rules)
         late = types.seconds(lateness, "lateness")
         if late != int(late):
-            raise BadArgument(f"lateness {lateness!r}: tolling works on whole seconds.", hint="Give whole seconds.")
+            raise BadArgument(
+                f"lateness {lateness!r}: tolling works on whole seconds.",
+                hint="Give whole seconds.",
+                code="out-of-range",
+                found=lateness,
+            )
         past = str(Path(history).absolute()) if history else ""
         reports = self._with(Map(toll_columns(self._types)))
         return Tolled(reports._with(Toll(chosen, int(late), past, publish))._place)
@@ -452,12 +466,18 @@ class Stream:
 
     def _with(self, box: Box, *others: Stream | Table, name: str = "", tables: tuple[Table, ...] = ()) -> Stream:
         made = Stream(Place(box, (self, *others), name, tables))
-        _checked(made)
+        _check_stream(made)
         return made
 
 
 class Window:
-    """A stream divided into windows; :meth:`agg` computes something for each. :meth:`Stream.window` returns one."""
+    """A stream divided into windows; :meth:`agg` computes something for each. :meth:`Stream.window` returns one.
+
+    >>> import slipstream as ss
+    >>> windows = ss.read("kafka://broker:9092/positions").window("time", "1 minute", by="segment")
+    >>> windows.agg(cars="count(distinct id)").columns
+    ['segment', 'time', 'cars']
+    """
 
     def __init__(
         self, stream: Stream, on: str, size: float, every: float, by: tuple[str, ...], lateness: float
@@ -480,7 +500,7 @@ class Window:
         return self._stream._with(box, self._clock())
 
     def _clock(self) -> Stream:
-        """The stream that says how far time has come: this one, held back by the lateness."""
+        """Return the stream that closes windows: this one, delayed by the lateness."""
         if self._on not in self._stream._types:  # the window itself says so better
             return self._stream
         behind = f"{column(self._on)} - {self._lateness}" if self._lateness else column(self._on)
@@ -491,7 +511,16 @@ class Window:
 
 
 class Kept(Stream):
-    """A stream whose tuples a cuboid keeps; the cuboid can be queried at every tuple, and by readers."""
+    """A stream whose tuples a cuboid keeps; the cuboid can be queried at every tuple, and by readers.
+
+    :meth:`Stream.keep` returns one. It is the stream itself, too, so that other boxes can follow.
+
+    >>> import slipstream as ss
+    >>> cars = ss.read("kafka://broker:9092/cars", {"id": "bigint", "speed": "double"})
+    >>> kept = cars.keep("CREATE CUBOID car (id BIGINT KEY, speed AST(6))")
+    >>> kept.columns, kept.query("SELECT id, max(speed) AS most FROM car").columns
+    (['id', 'speed'], ['id', 'most'])
+    """
 
     @property
     def cuboid(self) -> Published:
@@ -593,27 +622,30 @@ class Tolled:
         >>> ss.read("kafka://broker:9092/positions").toll().cars
         <Cuboid car: vid, time, xway, lane, dir, pos, speed[6], segment[6]>
         """
-        return self._published("car")
+        return self._make_published("car")
 
     @property
     def accounts(self) -> Published:
         """The cuboid of accounts: what each vehicle was charged."""
-        return self._published("account")
+        return self._make_published("account")
 
     @property
     def segments(self) -> Published:
         """The cuboid of segments: speeds, car counts and tolls of the last minutes."""
-        return self._published("segment")
+        return self._make_published("segment")
 
     @property
     def accidents(self) -> Published:
         """The cuboid of accidents that count for alerts now."""
-        return self._published("accident")
+        return self._make_published("accident")
 
-    def _published(self, name: str) -> Published:
-        found = cast("Toll", self._place.what).published()
+    def _make_published(self, name: str) -> Published:
+        reports = cast("Stream", self._place.inputs[0])
+        found = cast("Toll", self._place.what).published(reports._types)
         if name not in found:
-            raise BadArgument("toll: nothing is published.", hint="Leave out publish=False.")
+            raise BadArgument(
+                "toll: nothing is published.", hint="Leave out publish=False.", code="conflicting-options"
+            )
         return Published(name, found[name])
 
     def streams(self) -> Iterator[tuple[str, Stream]]:
@@ -666,7 +698,7 @@ def assemble(
 ) -> tuple[Network, dict[str, Arc]]:
     """Return the network of all boxes that some streams need, and the arc of each stream."""
     places = _places(outputs.values())
-    names = _named(places)
+    names = _name_places(places)
     arcs = {output: Arc(names[id(stream._place)], stream._port) for output, stream in outputs.items()}
     nodes = tuple(
         Node(names[id(place)], place.what, tuple(Arc(names[id(i._place)], i._port) for i in place.inputs))
@@ -684,14 +716,14 @@ def assemble(
 def origins(streams: Iterable[Stream]) -> dict[str, Origin]:
     """Return the sources that some streams read, by their names in the network of these streams."""
     places = _places(streams)
-    names = _named(places)
+    names = _name_places(places)
     return {names[id(place)]: place.what for place in places if isinstance(place.what, Origin)}
 
 
 def tables(streams: Iterable[Stream]) -> dict[str, Stored]:
     """Return the tables that some streams look things up in, by their names in the network of these streams."""
     places = _places(streams)
-    return _tables(places, _named(places))
+    return _tables(places, _name_places(places))
 
 
 def _tables(places: list[Place], names: dict[int, str]) -> dict[str, Stored]:
@@ -713,7 +745,7 @@ def _places(streams: Iterable[Stream]) -> list[Place]:
     return list(found.values())
 
 
-def _named(places: list[Place]) -> dict[int, str]:
+def _name_places(places: list[Place]) -> dict[int, str]:
     """A name for every place: its own, or its kind and a number."""
     taken: set[str] = set()
     names = {}
@@ -723,7 +755,12 @@ def _named(places: list[Place]) -> dict[int, str]:
         kind = what.name if isinstance(what, Origin | Stored | Operator) and what.name else _kind(what)
         name = place.name or (kind if is_data else f"{kind}_1")
         if isinstance(what, Stored) and name in taken:
-            raise BadArgument(f"the name {name!r} is used twice.", hint="Give the table another name=.")
+            raise BadArgument(
+                f"the name {name!r} is used twice.",
+                hint="Give the table another name=.",
+                code="duplicate-name",
+                found=name,
+            )
         number = 1
         while name in taken:
             number += 1
@@ -733,7 +770,7 @@ def _named(places: list[Place]) -> dict[int, str]:
     return names
 
 
-def _checked(stream: Stream) -> None:
+def _check_stream(stream: Stream) -> None:
     """Refuse a box that makes no sense, in the words of the method that added it."""
     try:
         stream._types  # noqa: B018
@@ -772,7 +809,7 @@ def _kind(what: Box | Origin | Stored) -> str:
     return "read" if isinstance(what, Origin | Stored) else what.kind
 
 
-def _described(schema: Mapping[str, str]) -> str:
+def _describe_schema(schema: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {type_}" for name, type_ in schema.items())
 
 
@@ -785,10 +822,21 @@ def _rules(rules: str | Rules | TollFunction) -> str | Rules:
         return rules
     if not isinstance(rules, Rules):
         if not callable(rules):
-            raise BadArgument(f"rules {rules!r}: neither a name nor a function.", hint=f"Known: {', '.join(RULES)}.")
-        own = registered(getattr(rules, "__name__", ""))
+            raise BadArgument(
+                f"rules {rules!r}: neither a name nor a function.",
+                hint=f"Known: {', '.join(RULES)}.",
+                code="unknown-value",
+                found=rules,
+                expected=[*RULES],
+            )
+        own = find_registered(getattr(rules, "__name__", ""))
         rules = own if own and own.toll is rules else Rules(getattr(rules, "__name__", "own"), rules)
     if rules.name in RULES and rules != RULES[rules.name]:
-        raise BadArgument(f"rules {rules.name!r}: that name is taken.", hint="Give your rules another name.")
+        raise BadArgument(
+            f"rules {rules.name!r}: that name is taken.",
+            hint="Give your rules another name.",
+            code="duplicate-name",
+            found=rules.name,
+        )
     ship(rules.toll)
     return rules

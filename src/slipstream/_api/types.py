@@ -1,4 +1,4 @@
-"""Spark's names of types, and durations, as people write them."""
+"""Types by Spark's names, and durations such as "30 s"."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _SECONDS = {
 }
 
 
-def schema_of(columns: Mapping[str, str]) -> Schema:
+def parse_schema(columns: Mapping[str, str]) -> Schema:
     """Return a schema of Spark types in the types of networks.
 
-    >>> schema_of({"id": "bigint", "name": "string"})
+    >>> parse_schema({"id": "bigint", "name": "string"})
     {'id': 'integer', 'name': 'text'}
-    >>> schema_of({"at": "date"})
+    >>> parse_schema({"at": "date"})
     Traceback (most recent call last):
         ...
     slipstream._errors.BadArgument: column 'at': no type 'date'.
@@ -38,6 +38,7 @@ def schema_of(columns: Mapping[str, str]) -> Schema:
             raise BadArgument(
                 f"column {name!r}: no type {type_!r}.",
                 hint="Use bigint, double, string or boolean; times are seconds, as bigint or double.",
+                code="bad-type",
             )
     return plain_schema(columns)
 
@@ -57,6 +58,7 @@ def arrow_type(name: str, type_: Any) -> str:
     raise BadArgument(
         f"column {name!r} is {type_}.",
         hint="Columns are bigint, double, string or boolean. Convert it, or leave it out with schema=.",
+        code="bad-type",
     )
 
 
@@ -80,6 +82,8 @@ def seconds(duration: str | float | timedelta, what: str = "duration") -> float:
         raise BadArgument(
             f"{what} {duration!r}: not a duration.",
             hint='Write a number of seconds, or "30 s", "1 minute", "2 hours", "1 day".',
+            code="malformed-value",
+            found=duration,
         )
     return _whole(float(found[1]) * _SECONDS.get(found[2], 1))
 

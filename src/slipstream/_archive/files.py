@@ -94,5 +94,6 @@ def _own_files(out: Path) -> list[Path]:
         raise BadInput(
             f"{out} is not an archive, or one of Slipstream 0.1.",
             hint="Create one with `slipstream archive INPUT --out OUT`.",
+            code="wrong-file-type",
         )
     return files

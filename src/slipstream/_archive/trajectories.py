@@ -66,7 +66,9 @@ class Trips(NamedTuple):
         widths = [np.dtype(kind).itemsize * size for kind, size in zip(kinds, sizes, strict=True)]
         if sum(widths) != len(blob):
             raise BadInput(
-                f"Expected {trips} trips with {reports} reports, got {len(blob)} bytes.", hint="Run the job again."
+                f"Expected {trips} trips with {reports} reports, got {len(blob)} bytes.",
+                hint="Run the job again.",
+                code="damaged-file",
             )
         places = np.cumsum([0, *widths[:-1]]).tolist()
         return cls(*(np.frombuffer(blob, *form) for form in zip(kinds, sizes, places, strict=True)))
@@ -86,16 +88,21 @@ _INTS, _BYTES = np.empty(0, np.int32), np.empty(0, np.uint8)
 NO_TRIPS = Trips(_INTS, _INTS, _INTS, _BYTES, _INTS, _INTS, _BYTES)
 
 
-def second_of(start: str) -> int:
+def parse_instant(start: str) -> int:
     """Return the seconds since 1970 of an instant, in UTC unless it names a time zone.
 
-    >>> second_of("1970-01-01T02:00:30+02:00")
+    >>> parse_instant("1970-01-01T02:00:30+02:00")
     30
     """
     try:
         return micros(datetime.fromisoformat(start)) // types.MICROS
     except ValueError as error:
-        raise BadArgument(f"--start {start}: not a date and time.", hint="For example: 2007-05-28 00:00:00.") from error
+        raise BadArgument(
+            f"--start {start}: not a date and time.",
+            hint="For example: 2007-05-28 00:00:00.",
+            code="malformed-value",
+            found=start,
+        ) from error
 
 
 def as_table(trips: Trips, start: int) -> pa.Table:
@@ -118,6 +125,6 @@ def moving_points(sizes: npt.NDArray[Any], micros: Longs, x: Floats, y: Floats) 
 
 
 def _across(xway: Ints, direction: Bytes, lane: Bytes) -> Floats:
-    """Return the position across the road: eastbound lanes are north of the middle, westbound ones south of it."""
+    """Return the position across the road: eastbound lanes are north of the median, westbound lanes south."""
     side = np.where(direction == 0, LANE, -LANE)
     return np.asarray(xway * APART + side * (lane.astype(np.float64) + 1))

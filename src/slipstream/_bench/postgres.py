@@ -97,6 +97,7 @@ def connect(server: str) -> Connection[Any]:
         raise Unavailable(
             f"No PostgreSQL server at {server}: {str(error).splitlines()[0]}",
             hint="Start it with: scripts/postgres.sh start",
+            code="server-unreachable",
         ) from error
 
 
@@ -119,7 +120,9 @@ def run_postgres(
     out.mkdir(parents=True, exist_ok=True)
     path = out / "output.csv"
     if path.exists():
-        raise BadArgument(f"--out {out} already has an output.", hint="Use another folder, or remove it.")
+        raise BadArgument(
+            f"--out {out} already has an output.", hint="Use another folder, or remove it.", code="exists"
+        )
     with _server_errors(server), connect(server) as connection:
         connection.execute(files("slipstream._bench").joinpath("postgres.sql").read_text(encoding="utf-8"))
         load_history(connection, run)
@@ -145,6 +148,7 @@ def _server_errors(server: str) -> Iterator[None]:
         raise Unavailable(
             f"Lost the connection to PostgreSQL at {server}: {str(error).splitlines()[0]}",
             hint="Restart it (scripts/postgres.sh start), and rerun with another --out folder.",
+            code="server-unreachable",
         ) from error
 
 

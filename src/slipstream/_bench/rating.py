@@ -19,7 +19,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
 import psutil
 
 from slipstream._bench.postgres import run_postgres
@@ -32,6 +31,7 @@ from slipstream._runtime import metrics, shared_arrays
 from slipstream._runtime.state_cache import WARM
 from slipstream._tools import child_processes
 from slipstream._tools.progress import say
+from slipstream._tools.quantiles import quantiles
 from slipstream._tools.temporary import PREFIX
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Window:
         return self.until - self.since
 
     def last(self, seconds: int) -> Window:
-        """Return its last seconds, or all of it; starts at a minute, where fast-forwards can end.
+        """Return its last seconds, or the whole run; it starts at a minute, where fast-forwards can end.
 
         >>> Window(9600, 10800).last(120), Window(9600, 10800).last(30), Window(9600, 10800).last(5000)
         (Window(since=10680, until=10800), Window(since=10740, until=10770), Window(since=9600, until=10800))
@@ -175,7 +175,7 @@ def read_responses(output: Path) -> dict[str, ResponseSummary]:
     limits = find_edition("2004").limits
     responses = {}
     for kind, delays in sorted(found.items()):
-        p50, p99, longest = np.percentile(delays, (50, 99, 100)).round(3).tolist()
+        p50, p99, longest = (round(value, 3) for value in quantiles(delays, (0.5, 0.99, 1)))
         responses[ANSWERS[int(kind)]] = ResponseSummary(p50, p99, longest, limits[int(kind)])
     return responses
 
@@ -186,7 +186,9 @@ def find_engine(name: str, master: str, conf: Sequence[str], spark: Callable[[],
         return Postgres(spark)
     if name == Slipstream.name:
         return Slipstream(["--master", master, *(word for setting in conf for word in ("--conf", setting))])
-    raise BadArgument(f"--engine {name}: no such engine.", hint="Use slipstream or postgres.")
+    raise BadArgument(
+        f"--engine {name}: no such engine.", hint="Use slipstream or postgres.", code="unknown-value", found=name
+    )
 
 
 def run_engine(command: list[str], out: Path) -> tuple[str, float]:
@@ -198,12 +200,14 @@ def run_engine(command: list[str], out: Path) -> tuple[str, float]:
     with file.open("wb") as log, child_processes.running(command, stdout=log, stderr=subprocess.STDOUT) as child:
         while child.code is None:
             time.sleep(1)
-            gib = max(gib, memory_of(child.pid))
+            gib = max(gib, measure_memory(child.pid))
             if (last := last_batch(out)) and _lag(out, last.newest) > ABORT_LAG:
                 return f"more than {ABORT_LAG:.0f} s behind", gib
     if child.code:
         lines = file.read_text(errors="replace").strip().splitlines()[-1:]
-        raise Unavailable(f"The engine exited with code {child.code}: {' '.join(lines)}", hint=f"See {file}.")
+        raise Unavailable(
+            f"The engine exited with code {child.code}: {' '.join(lines)}", hint=f"See {file}.", code="engine-failed"
+        )
     return "", gib
 
 
@@ -224,7 +228,7 @@ def own_bytes(process: psutil.Process) -> int:
     return int(info.rss - getattr(info, "shared", 0))
 
 
-def memory_of(pid: int) -> float:
+def measure_memory(pid: int) -> float:
     """Return the memory of a process tree in GiB: unshared memory of each process, and shared memory once.
 
     Proportional shares would be exact, but the kernel walks all pages to count them, which would slow the engine down.
@@ -347,6 +351,7 @@ def rate(search: Search) -> Rating:
         raise CheckFailed(
             f"No L from {search.least} on was sustained: {tries[-1].why if tries else 'nothing was tried'}.",
             hint=f"The trials are in {search.out}; use a smaller --min to start lower.",
+            code="check-failed",
         )
     best, window = confirmed[-1], search.window
     cores = psutil.cpu_count() or 1

@@ -92,6 +92,7 @@ class Dataset:
             raise BadInput(
                 f"{path}: not a BerlinMOD data set ({error}).",
                 hint="Create one with `slipstream berlinmod generate` or `load`.",
+                code="wrong-file-type",
             ) from error
 
     def table(self, spark: SparkSession, name: str) -> DataFrame:

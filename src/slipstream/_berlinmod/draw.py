@@ -109,7 +109,11 @@ def _draw_result(axes: Axes, spark: SparkSession, number: int) -> int:
 def check_picture(out: Path) -> None:
     """Reject a file name without the extension of a picture."""
     if out.suffix not in PICTURES:
-        raise BadArgument(f"--out {out}: not a picture.", hint=f"Use one of the extensions {', '.join(PICTURES)}.")
+        raise BadArgument(
+            f"--out {out}: not a picture.",
+            hint=f"Use one of the extensions {', '.join(PICTURES)}.",
+            code="wrong-file-type",
+        )
 
 
 def _count(number: int, noun: str) -> str:

@@ -67,7 +67,10 @@ class GeneratorPlan:
     def __post_init__(self) -> None:
         if not 0.0 < self.scale <= 100.0:
             raise BadArgument(
-                f"--scale {self.scale} is not in (0, 100].", hint="Scale 1.0 is 2,000 vehicles for 28 days."
+                f"--scale {self.scale} is not in (0, 100].",
+                hint="Scale 1.0 is 2,000 vehicles for 28 days.",
+                code="out-of-range",
+                found=self.scale,
             )
 
     @property
@@ -109,7 +112,9 @@ def cumulate_by_region(network: StreetNetwork, regions: list[tuple[float, list[l
         taken |= inside
     if not taken.any():
         raise BadArgument(
-            "--regions: no node lies in any region.", hint="Regions and network must be of the same city."
+            "--regions: no node lies in any region.",
+            hint="Regions and network must be of the same city.",
+            code="empty-input",
         )
     return np.cumsum(chance / chance.sum())
 

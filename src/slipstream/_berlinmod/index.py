@@ -54,7 +54,7 @@ PIECE_SQL = f"{_SQL}, Metres double, Part {types.MPOINT.sql}, tile int"
 CELLS_SQL = f"cx int, cy int, day int, {_SQL}, tile int"
 
 
-def tile_of(x: Floats, y: Floats, width: float) -> Ints:
+def find_tile(x: Floats, y: Floats, width: float) -> Ints:
     """Return the number of the tile that contains a place."""
     return (np.floor(x / width) * 4096 + np.floor(y / width)).astype(np.int32)
 
@@ -77,7 +77,7 @@ def _pieces(batches: Iterator[pa.RecordBatch], width: float) -> Iterator[pa.Reco
             write(parts.t[parts.rows[1:] - 1], types.INSTANT_TYPE),
             pa.array(lengths(parts)),
             write(parts, types.MPOINT),
-            pa.array(tile_of(x0, y0, width)),
+            pa.array(find_tile(x0, y0, width)),
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=PIECE)
 

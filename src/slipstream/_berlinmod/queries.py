@@ -52,7 +52,9 @@ def parse_numbers(text: str) -> list[int]:
     except ValueError:
         out = [0]
     if not out or any(number not in NUMBERS for number in out):
-        raise BadArgument(f"--only {text}: not in 1 to 17.", hint="For example: --only 1-5,17.")
+        raise BadArgument(
+            f"--only {text}: not in 1 to 17.", hint="For example: --only 1-5,17.", code="unknown-value", found=text
+        )
     return out
 
 
@@ -100,5 +102,7 @@ def parse_representations(name: str) -> Sequence[str]:
     """Return the representations that ``--as`` selects."""
     chosen = {"oba": ("oba",), "tba": ("tba",), "both": REPRESENTATIONS}.get(name)
     if chosen is None:
-        raise BadArgument(f"--as {name}: no such representation.", hint="Use oba, tba or both.")
+        raise BadArgument(
+            f"--as {name}: no such representation.", hint="Use oba, tba or both.", code="unknown-value", found=name
+        )
     return chosen

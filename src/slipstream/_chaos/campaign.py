@@ -62,7 +62,7 @@ class Record:
 Make = Callable[[Site], Fault]
 
 
-def faults_for(subject: Subject) -> dict[str, list[Make]]:
+def list_faults(subject: Subject) -> dict[str, list[Make]]:
     """Return the faults for a job, by the names that ``--only`` accepts."""
     saved = next(point for point in subject.points if point.endswith(".after-save"))
     partly = (saved, "outputs.between-tables", "outputs.before-journal", "outputs.after-journal")
@@ -127,8 +127,14 @@ class Campaign:
     def __post_init__(self) -> None:
         for kind in self.kinds:
             if kind not in SHARES:
-                raise BadArgument(f"--only {kind}: no such kind of fault.", hint=f"Use one of: {', '.join(SHARES)}.")
-        self.makes = {**faults_for(self.subject), **self.makes}
+                raise BadArgument(
+                    f"--only {kind}: no such kind of fault.",
+                    hint=f"Use one of: {', '.join(SHARES)}.",
+                    code="unknown-value",
+                    expected=[*SHARES],
+                    found=kind,
+                )
+        self.makes = {**list_faults(self.subject), **self.makes}
         self.records = self._read_records()
         # a resumed campaign must not draw the same random numbers again
         self._chance = random.Random(f"{self.seed} {len(self.records)}")
@@ -147,6 +153,7 @@ class Campaign:
             raise BadArgument(
                 f"--out {self.folder} contains another campaign.",
                 hint=f"Resume it with --seed {name.get('seed')} and the job and kinds it was started with.",
+                code="different-job",
             )
         return [Record(**line) for line in lines]
 
@@ -158,7 +165,7 @@ class Campaign:
         append_lines(self._notes, [line])
 
     def run(self) -> list[Record]:
-        """Run the campaign, or the rest of it; return the record of every fault."""
+        """Run the campaign or what is left to run; return the record of every fault."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if not self._notes.exists():
             self._note(self._name())
@@ -174,6 +181,7 @@ class Campaign:
                 raise CheckFailed(
                     "The job ended before any fault could be injected.",
                     hint="Use more input, or smaller batches: --batch-seconds, --train, or more files.",
+                    code="check-failed",
                 )
         return self.records
 
@@ -198,6 +206,7 @@ class Campaign:
             raise CheckFailed(
                 f"The undisturbed job exited with code {engine.code}: {engine.stderr}",
                 hint="Fix the job first: it must run without faults.",
+                code="engine-failed",
             )
         expected = Committed.read(out)
         verify_comparator(expected)
@@ -365,7 +374,7 @@ class Campaign:
             say(said)
 
 
-def seed_in(folder: Path) -> int | None:
+def read_seed(folder: Path) -> int | None:
     """Return the seed of the campaign in a folder, if there is one."""
     lines = read_lines(folder / NOTES)
     return int(lines[0]["seed"]) if lines else None

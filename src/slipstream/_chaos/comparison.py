@@ -86,7 +86,7 @@ def _rows(table: pa.Table) -> Rows:
 
 
 def _said(table: pa.Table) -> list[str]:
-    """What rows say, without when."""
+    """Return rows without their times."""
     names = [name for name in table.column_names if name not in _WHEN and not name.startswith("_")]
     columns = table.select(names).to_pydict().values()
     return list(map(repr, zip(*columns, strict=True)))
@@ -200,11 +200,15 @@ def _wrong_step(expected: Committed, found: Committed) -> Iterator[str]:
 def verify_comparator(expected: Committed) -> None:
     """Verify that the comparison detects lost, duplicated and changed rows."""
     if expected.is_empty:
-        raise CheckFailed("The undisturbed job has no output.", hint="Use input that produces output.")
+        raise CheckFailed(
+            "The undisturbed job has no output.", hint="Use input that produces output.", code="empty-input"
+        )
     broken = [*_break_output(expected)]
     undetected = [other for other in broken if not difference(expected, other, whole=True)]
     if undetected or difference(expected, expected, whole=True):
-        raise CheckFailed("The comparison does not detect wrong output.", hint="This is a bug in Slipstream.")
+        raise CheckFailed(
+            "The comparison does not detect wrong output.", hint="This is a bug in Slipstream.", code="check-failed"
+        )
 
 
 def _break_output(right: Committed) -> Iterator[Committed]:

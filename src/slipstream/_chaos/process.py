@@ -44,7 +44,7 @@ class JobProcess:
 
     @property
     def has_advised(self) -> bool:
-        """Whether it exited with a message that says what was wrong and what to do, without a traceback."""
+        """Whether it exited with an error message and a hint, without a traceback."""
         message = self.stderr[self.stderr.find("slipstream: ") :] if "slipstream: " in self.stderr else ""
         stopped = self.code == 130 and "stopped" in message
         return "Traceback" not in self.stderr and (stopped or (self.code in range(1, 6) and "\n" in message))

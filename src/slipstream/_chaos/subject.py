@@ -43,9 +43,16 @@ class Subject:
         given = ("toll", *words) if len(words) == 1 else tuple(words)
         kind = next((kind for start, kind in COMMANDS.items() if given[: len(start)] == start), None)
         if kind is None:
-            raise BadArgument(f"{' '.join(words)}: not a command that runs a job.", hint=_HINT)
+            raise BadArgument(
+                f"{' '.join(words)}: not a command that runs a job.",
+                hint=_HINT,
+                code="unknown-value",
+                found=words,
+            )
         if any(word == "--out" or word.startswith("--out=") for word in given):
-            raise BadArgument("--out is an option of chaos, not of the job.", hint="Remove it after --.")
+            raise BadArgument(
+                "--out is an option of chaos, not of the job.", hint="Remove it after --.", code="conflicting-options"
+            )
         defaults = {"--compact-every": str(_COMPACT_EVERY)}
         if kind in ("toll", "archive"):
             defaults["--batch-seconds"] = str(batch_seconds)
@@ -67,7 +74,7 @@ class Subject:
     def is_repeatable(self) -> bool:
         """Whether the first n tuples are the same in every run, for any n.
 
-        They are not if they come from several sources or topic partitions, which do not wait for each other.
+        They are not if the input has several sources or topic partitions, which do not wait for each other.
         """
         inputs = sum(word == "--input" or word.startswith("--input=") for word in self.command)
         return inputs <= 1 and not any("kafka:" in word or "tcp:" in word for word in self.command)

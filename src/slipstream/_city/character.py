@@ -260,7 +260,12 @@ def shown_expressway(run: Run, xway: int | None) -> int:
     known = [expressway.xway for expressway in run.manifest.expressways]
     shown = known[0] if xway is None else xway
     if shown not in known:
-        raise BadArgument(f"--expressway {shown}: not stored in this run.", hint=f"Use one of: {_some(known)}.")
+        raise BadArgument(
+            f"--expressway {shown}: not stored in this run.",
+            hint=f"Use one of: {_some(known)}.",
+            code="unknown-name",
+            found=shown,
+        )
     return shown
 
 

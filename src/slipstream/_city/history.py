@@ -94,11 +94,14 @@ def stored_expressways(run: Run) -> tuple[int, ...]:
     xways = tuple(expressway.xway for expressway in run.manifest.expressways)
     most = np.iinfo(np.int16).max
     if not run.manifest.counts["position"]:
-        raise BadInput(f"{run.path}: no vehicle reports in this run.", hint="A history is made for vehicles.")
+        raise BadInput(
+            f"{run.path}: no vehicle reports in this run.", hint="A history is made for vehicles.", code="empty-input"
+        )
     if max(xways) > most:
         raise BadInput(
             f"{run.path}: has expressway {max(xways)}, a history numbers them up to {most}.",
             hint="Number the expressways of the source from 0.",
+            code="too-large",
         )
     return xways
 

@@ -17,7 +17,7 @@ Keys = npt.NDArray[np.uint64]
 BALANCES, EXPENDITURES = 0.5, 0.1  # the rest are travel times
 
 
-def keys_of(seed: int, xway: int, direction: int, trip: Ints, time: Ints) -> Keys:
+def make_keys(seed: int, xway: int, direction: int, trip: Ints, time: Ints) -> Keys:
     """Return one number per report of a run."""
     with np.errstate(over="ignore"):
         report = (trip.astype(np.uint64) << np.uint64(20)) | time.astype(np.uint64)

@@ -65,9 +65,16 @@ def simulate(
 ) -> Run:
     """Simulate ``traffic`` and write it as a run at ``out``, to be read ``multiply`` times."""
     if not 0 <= seed < 2**63:
-        raise BadArgument(f"--seed {seed} is out of range.", hint="Use an integer from 0 to 2^63 - 1.")
+        raise BadArgument(
+            f"--seed {seed} is out of range.",
+            hint="Use an integer from 0 to 2^63 - 1.",
+            code="out-of-range",
+            found=seed,
+        )
     if multiply < 1:
-        raise BadArgument(f"--multiply {multiply} is out of range.", hint="Use 1 or more.")
+        raise BadArgument(
+            f"--multiply {multiply} is out of range.", hint="Use 1 or more.", code="out-of-range", found=multiply
+        )
     with staged_run(out, needs_bytes=_estimated_bytes(traffic)) as stage:
         spool = stage.absolute() / SPOOL
         spool.mkdir()
@@ -130,7 +137,7 @@ def _drive_direction(direction: Direction, traffic: Traffic, seed: int) -> list[
             # a car on the road reports twice a minute; a ramp admits one car per second
             out = kernel.new_reports(2 * (room - int(road.counts[4]) + 100 * MINUTE))
             n = kernel.simulate(road, trips, plan, wrecks, out, incoming, since, since + MINUTE, east)
-            keys = requests.keys_of(seed, direction.xway, direction.dir, out.trip[:n], out.time[:n])
+            keys = requests.make_keys(seed, direction.xway, direction.dir, out.trip[:n], out.time[:n])
             times = out.time[:n][requests.has_request(keys, traffic.requests)]
             asked[since : since + MINUTE] = np.bincount(times - since, minlength=MINUTE)
             spool.write_batch(pa.record_batch([pa.array(column[:n]) for column in out], schema=REPORTS))
@@ -249,7 +256,7 @@ def _tuples(
 ) -> dict[str, Ints]:
     """Return a minute of one direction: its reports, each followed by its request."""
     time, trip, speed, lane, pos = (column.to_numpy() for column in batch.columns)
-    keys = requests.keys_of(seed, direction.xway, direction.dir, trip, time)
+    keys = requests.make_keys(seed, direction.xway, direction.dir, trip, time)
     asking = np.flatnonzero(requests.has_request(keys, traffic.requests))
     blank = np.full(time.size, -1, dtype=np.int32)
     reports = dict.fromkeys(FIELDS, blank) | {

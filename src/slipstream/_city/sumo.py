@@ -64,10 +64,14 @@ def read_map(file: Path) -> dict[str, Edge]:
         body = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, *MALFORMED) as error:
         cause = error.strerror if isinstance(error, OSError) else error
-        raise BadInput(f"--map {file}: cannot be read ({cause}).", hint=_MAP) from error
+        raise BadInput(f"--map {file}: cannot be read ({cause}).", hint=_MAP, code="unreadable-file") from error
     edges = body.get("edges")
     if not isinstance(edges, dict) or not edges or len(body) > 1:
-        raise BadInput(f"--map {file}: expected one table [edges.NAME] per edge, and nothing else.", hint=_MAP)
+        raise BadInput(
+            f"--map {file}: expected one table [edges.NAME] per edge, and nothing else.",
+            hint=_MAP,
+            code="unreadable-file",
+        )
     return {name: _edge(file, name, entry) for name, entry in edges.items()}
 
 
@@ -79,10 +83,15 @@ def _edge(file: Path, name: str, entry: Any) -> Edge:
             settings["lanes"] = [RAMPS[ramp]] * 10
         return Edge(**{**settings, "lanes": tuple(settings.get("lanes", Edge.lanes))})
     except KeyError as error:
-        raise BadInput(f"--map {file}, edge {name}: ramp = {error}, expected entry or exit.", hint=_MAP) from error
+        raise BadInput(
+            f"--map {file}, edge {name}: ramp = {error}, expected entry or exit.",
+            hint=_MAP,
+            code="unknown-value",
+            found=file,
+        ) from error
     except MALFORMED as error:
         cause = str(error).removeprefix("Edge.__init__() ")
-        raise BadInput(f"--map {file}, edge {name}: {cause}.", hint=_MAP) from error
+        raise BadInput(f"--map {file}, edge {name}: {cause}.", hint=_MAP, code="unreadable-file") from error
 
 
 class Sighting(NamedTuple):
@@ -159,6 +168,7 @@ def _check_step(source: Path, last: int, now: int) -> None:
         raise BadInput(
             f"{source}: time step {now} after {last} does not fit reports every {REPORT_EVERY} s.",
             hint="Export with a period that divides 30: sumo --fcd-output FILE --device.fcd.period 1",
+            code="unreadable-line",
         )
 
 
@@ -174,6 +184,7 @@ def _steps(source: Path) -> Iterator[Element]:
                     raise BadInput(
                         f"{source}: starts with <{root.tag}>, expected <fcd-export>.",
                         hint="Export with: sumo --fcd-output FILE",
+                        code="unreadable-file",
                     )
                 if event == "end" and element.tag == "timestep":
                     yield element
@@ -181,7 +192,9 @@ def _steps(source: Path) -> Iterator[Element]:
                     advance(contents.tell() - place)
                     place = contents.tell()
         except (ParseError, DefusedXmlException) as error:
-            raise BadInput(f"{source}: invalid XML ({error}).", hint="Export it from SUMO again.") from error
+            raise BadInput(
+                f"{source}: invalid XML ({error}).", hint="Export it from SUMO again.", code="unreadable-file"
+            ) from error
 
 
 def _parse_sighting(source: Path, vehicle: Element, second: int, edge: Edge, index: str) -> Sighting:
@@ -190,6 +203,7 @@ def _parse_sighting(source: Path, vehicle: Element, second: int, edge: Edge, ind
         raise BadInput(
             f"{source}, {what}: lane {vehicle.get('lane')!r}, but the map has {len(edge.lanes)} lanes for its edge.",
             hint="List a Linear Road lane for each SUMO lane of the edge: lanes = [1, 2, 3].",
+            code="unreadable-line",
         )
     metres, speed = (_number(source, vehicle, what, name) for name in ("pos", "speed"))
     return Sighting(second, vehicle.get("id", ""), edge, edge.lanes[int(index)], metres, speed)
@@ -203,7 +217,9 @@ def _number(source: Path, element: Element, what: str, name: str) -> float:
         number = -1.0
     if not 0 <= number < 2**31:
         raise BadInput(
-            f"{source}, {what}: {name} is {value!r}, expected a non-negative number.", hint="Export it from SUMO again."
+            f"{source}, {what}: {name} is {value!r}, expected a non-negative number.",
+            hint="Export it from SUMO again.",
+            code="unreadable-line",
         )
     return number
 
@@ -267,6 +283,7 @@ class _Writer:
                 f"{self._source}, second {seen.second}, vehicle {seen.vehicle!r}: {seen.metres:g} m from an edge that "
                 f"begins at foot {seen.edge.offset:g} is foot {feet[off[0]]:.0f}, off the road of {ROAD:,} feet.",
                 hint="Fix the edge's offset or direction in the map.",
+                code="unreadable-line",
             )
         return np.minimum(feet, ROAD - 1)
 
@@ -277,6 +294,7 @@ class _Writer:
                 f"{self._source}: no vehicle on an edge of {map_file}; there are {self._tally.sightings:,} vehicle "
                 f"positions, on edges such as: {some}.",
                 hint=_MAP,
+                code="empty-input",
             )
         self._flush()
         return Manifest(

@@ -55,7 +55,7 @@ class Traffic:
         for good, name, wanted in checks:
             if not good:
                 found = getattr(self, name.replace("-", "_"))
-                raise BadArgument(f"--{name} {found} is out of range.", hint=f"Use {wanted}.")
+                raise BadArgument(f"--{name} {found} is out of range.", hint=f"Use {wanted}.", code="out-of-range")
 
     @property
     def seconds(self) -> int:

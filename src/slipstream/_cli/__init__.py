@@ -62,7 +62,7 @@ for family in (
     family.add_to(app)
 
 
-def _version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         print(f"slipstream {__version__}")
         raise typer.Exit
@@ -71,7 +71,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def slipstream(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Streams and trajectories of moving vehicles, on Apache Spark."""
@@ -134,7 +134,9 @@ def _check_working_folder() -> None:
     try:
         Path.cwd()
     except FileNotFoundError as error:
-        raise BadArgument("The current folder no longer exists.", hint="Change to another folder (cd).") from error
+        raise BadArgument(
+            "The current folder no longer exists.", hint="Change to another folder (cd).", code="no-such-file"
+        ) from error
 
 
 def _leave_pipe() -> NoReturn:

@@ -8,29 +8,31 @@ from typing import Annotated
 import typer
 
 from slipstream._cli.common.checks import check_folder
-from slipstream._cli.common.jobs import (
-    BatchSeconds,
+from slipstream._cli.common.inputs import (
     Columns,
-    CompactEvery,
     Fields,
     Follow,
     Format,
     Input,
     KafkaConfig,
-    Lateness,
     MessageSchema,
+    Reading,
+    SchemaRegistry,
+    check_input,
+)
+from slipstream._cli.common.jobs import (
+    BatchSeconds,
+    CompactEvery,
+    Lateness,
     Multiply,
     Parallel,
-    SchemaRegistry,
     Silence,
     Speed,
     Start,
     Until,
-    check_input,
-    check_message_schema,
     check_pace,
-    feed_settings,
-    rejects_of,
+    find_rejects,
+    read_feed_settings,
     run_job,
 )
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show
@@ -84,16 +86,8 @@ def archive(
     `slipstream archive kafka:127.0.0.1:9092/positions --follow --out history` the topic that `slipstream toll` reads
     """
     check_input(input_, follow=follow)
-    check_message_schema(message_schema)
-    check_folder(out)
-    check_pace(speed, batch_seconds, parallel)
-    from slipstream._linear_road.job.engine import Settings
-    from slipstream._linear_road.job.layout import TRIPS
-
-    feed = feed_settings(
-        input_,
+    reading = Reading.parse(
         follow=follow,
-        lateness=lateness,
         format_=format_,
         columns=columns,
         fields=fields,
@@ -101,8 +95,13 @@ def archive(
         message_schema=message_schema,
         schema_registry=schema_registry,
     )
+    check_folder(out)
+    check_pace(speed, batch_seconds, parallel)
+    from slipstream._linear_road.job.engine import Settings
+    from slipstream._linear_road.job.layout import TRIPS
+
     settings = Settings(
-        **feed,
+        **read_feed_settings(input_, reading, lateness),
         speed=speed,
         until=until,
         batch_seconds=batch_seconds,
@@ -116,4 +115,4 @@ def archive(
     clear_job(out, overwrite)
     summary = run_job(input_, multiply, out, settings, master, conf)
     show(summary, as_json=as_json, title=f"Archived into {out}")
-    check_rejects(summary["rejects"], summary["rejects"] + summary["tuples"], max_rejects, rejects_of(out, text=text))
+    check_rejects(summary["rejects"], summary["rejects"] + summary["tuples"], max_rejects, find_rejects(out, text=text))

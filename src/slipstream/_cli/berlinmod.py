@@ -14,9 +14,9 @@ from rich.table import Table
 from slipstream._berlinmod.layout import check_data_set, check_files
 from slipstream._cli.common.checks import check_folder, check_new, check_there, check_writable
 from slipstream._cli.common.commands import Family
-from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, spark_session
+from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, start_spark
 from slipstream._cli.common.overwriting import HINT, Overwrite, replacing
-from slipstream._cli.common.tables import plural, print_table
+from slipstream._cli.common.tables import count_nouns, print_table
 from slipstream._errors import BadArgument
 from slipstream._spark.session import LOCAL
 from slipstream._tools.progress import bar, say
@@ -48,7 +48,7 @@ def generate(
     scale: Annotated[float, typer.Option("--scale", help="The size; 1.0 is 2,000 vehicles for 28 days.")] = 0.05,
     network: Annotated[
         Path | None,
-        typer.Option("--network", help="Streets: .data (SECONDO), .csv, .geojson, .osm.pbf; else a synthetic city."),
+        typer.Option("--network", help="Streets: .data (SECONDO), .csv, .geojson, .osm.pbf; by default synthetic."),
     ] = None,
     regions: Annotated[
         bool, typer.Option("--regions", help="Choose homes and work places by the paper's regions.")
@@ -57,7 +57,7 @@ def generate(
         Path | None, typer.Option("--home-regions", help="Weighted regions for homes, a SECONDO nested list.")
     ] = None,
     work_regions: Annotated[
-        Path | None, typer.Option("--work-regions", help="Weighted regions for work places, likewise.")
+        Path | None, typer.Option("--work-regions", help="Weighted regions for work places, a SECONDO nested list.")
     ] = None,
     disturb: Annotated[bool, typer.Option("--disturb", help="Add a GPS error of up to 100 m.")] = False,
     script_odds: Annotated[
@@ -70,7 +70,7 @@ def generate(
     conf: Conf = None,
     as_json: Json = False,
 ) -> None:
-    """Make a data set: vehicles that drive to work and about town for days.
+    """Generate a data set: vehicles that commute and drive around town for several days.
 
     Example: `slipstream berlinmod generate --scale 0.005 --out data/small`
     """
@@ -91,16 +91,16 @@ def generate(
     if work_regions:
         weights = weights._replace(work=generator.cumulate_by_region(streets, secondo_regions(work_regions)))
     things = {"vehicle": plan.vehicles, "day": plan.days, "node": streets.nodes, "edge": streets.edges}
-    say(", ".join(plural(count, thing) for thing, count in things.items()))
-    spark = spark_session("berlinmod generate", master, conf)
+    say(", ".join(count_nouns(count, thing) for thing, count in things.items()))
+    spark = start_spark("berlinmod generate", master, conf)
     started = time.perf_counter()
     with replacing(out, overwrite, "manifest.json"):
         made = generator.generate(spark, plan, streets, out, weights)
-    show(_summary(made) | {"seconds": round(time.perf_counter() - started, 1)}, as_json=as_json, title=str(out))
+    show(_summarise(made) | {"seconds": round(time.perf_counter() - started, 1)}, as_json=as_json, title=str(out))
 
 
-def _summary(manifest: Any) -> dict[str, Any]:
-    """What table 5 says of a data set."""
+def _summarise(manifest: Any) -> dict[str, Any]:
+    """Return the figures of table 5 for a data set."""
     vehicles, trips = max(1, manifest.vehicles), max(1, manifest.trips)
     return {
         "vehicles": manifest.vehicles,
@@ -140,8 +140,8 @@ def load(
 
     files = exchange.ForeignFiles.open(folder, format_, metres=metres)
     with replacing(out, overwrite, "manifest.json"):
-        made = exchange.load(spark_session("berlinmod load", master, conf), files, out)
-    show(_summary(made.manifest) | {"rejected": made.rejected}, as_json=as_json, title=str(out))
+        made = exchange.load(start_spark("berlinmod load", master, conf), files, out)
+    show(_summarise(made.manifest) | {"rejected": made.rejected}, as_json=as_json, title=str(out))
     check_rejects(made.rejected, made.rows, max_rejects, out / "rejects")
 
 
@@ -153,7 +153,7 @@ def export(
     srid: Annotated[
         int | None,
         typer.Option(
-            "--srid", metavar="N", help="The reference system that geometries (mobilitydb) name; coordinates stay."
+            "--srid", metavar="N", help="The SRID to write into geometries (mobilitydb); coordinates are not converted."
         ),
     ] = None,
     overwrite: Overwrite = False,
@@ -163,8 +163,8 @@ def export(
 ) -> None:
     """Write a data set as CSV files that other systems read.
 
-    Geometries name a reference system only where the data set's plane is one that is known: streets that were in
-    degrees, or files that named it. `--srid` makes them name another.
+    Geometries have an SRID only if the reference system of the data set is known: from streets in degrees, or from
+    files with an SRID. `--srid` sets another.
 
     Example: `slipstream berlinmod export data/small --format mobilitydb --out csv`
     """
@@ -177,7 +177,7 @@ def export(
     outgoing.check_format(format_, srid)
     opened = Dataset.open(data)
     with replacing(out, overwrite, "*.csv", "*/*.csv"):
-        files = outgoing.export(spark_session("berlinmod export", master, conf), opened, format_, out, srid)
+        files = outgoing.export(start_spark("berlinmod export", master, conf), opened, format_, out, srid)
     show({"out": str(out), "files": ", ".join(files)}, as_json=as_json)
 
 
@@ -192,7 +192,7 @@ def index(data: Data, master: Master = LOCAL, conf: Conf = None, as_json: Json =
     from slipstream._berlinmod.dataset import Dataset
 
     opened = Dataset.open(data)
-    spark = spark_session("berlinmod index", master, conf)
+    spark = start_spark("berlinmod index", master, conf)
     started = time.perf_counter()
     built = structures.build(spark, opened)
     show({**built, "seconds": round(time.perf_counter() - started, 1)}, as_json=as_json, title=f"{data}/index")
@@ -222,7 +222,7 @@ def run(
     if out is not None:
         check_folder(out)
     check_data_set(data)
-    spark = spark_session("berlinmod run", master, conf)
+    spark = start_spark("berlinmod run", master, conf)
     queries.prepare(spark, opened)
     answers = []
     with bar("queries", len(wanted) * len(forms)) as advance:
@@ -233,10 +233,10 @@ def run(
     if as_json:
         print(json.dumps([asdict(answer) for answer in answers]))
     else:
-        print_table(_table6(answers, wanted, list(forms)))
+        print_table(_make_table6(answers, wanted, list(forms)))
 
 
-def _table6(answers: list[Any], wanted: list[int], forms: list[str]) -> Table:
+def _make_table6(answers: list[Any], wanted: list[int], forms: list[str]) -> Table:
     found = {(answer.query, answer.representation): answer for answer in answers}
     table = Table(title="Response time (s) and result size", title_justify="left")
     for head in ("query", *(f"{form.upper()} s" for form in forms), *(f"{form.upper()} rows" for form in forms)):
@@ -268,7 +268,7 @@ def explain(
     (number,), forms = queries.parse_numbers(str(query)), queries.parse_representations(as_)
     opened = Dataset.open(data)
     check_data_set(data)
-    spark = spark_session("berlinmod explain", master, conf)
+    spark = start_spark("berlinmod explain", master, conf)
     queries.prepare(spark, opened)
     plans = [(form, queries.query_text(number, form), queries.explain(spark, number, form)) for form in forms]
     if as_json:
@@ -300,11 +300,11 @@ def draw(
     if query is not None:
         queries.parse_numbers(str(query))
     if trips < 0:
-        raise BadArgument(f"--trips {trips}: below 0.", hint="0 draws none.")
+        raise BadArgument(f"--trips {trips}: below 0.", hint="0 draws none.", code="out-of-range", found=trips)
     pictures.check_picture(out)
     opened = Dataset.open(data)
     check_data_set(data)
-    spark = spark_session("berlinmod draw", master, conf)
+    spark = start_spark("berlinmod draw", master, conf)
     queries.prepare(spark, opened)
     pictures.picture(spark, opened, query=query, trips=trips).savefig(out, dpi=130)
     if as_json:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from slipstream._cli.common.checks import check_folder
 from slipstream._cli.common.options import Json, show
 from slipstream._errors import CheckFailed
 from slipstream._tools.progress import say
+
+if TYPE_CHECKING:
+    from slipstream._chaos.campaign import Campaign, Record
 
 #: the first campaign in a folder; one that was interrupted resumes with its own
 SEED = 1
@@ -68,29 +71,37 @@ def chaos(
     if len(words) == 1:
         Run.open(Path(words[0]))
     check_folder(out, mark=NOTES)
-    from slipstream._chaos.campaign import SHARES, Campaign, seed_in
-    from slipstream._chaos.report import as_markdown, describe_bad
+    from slipstream._chaos.campaign import SHARES, Campaign, read_seed
+    from slipstream._chaos.report import describe_bad
     from slipstream._chaos.subject import Subject
 
     subject = Subject.of(words, batch_seconds=batch_seconds)
-    begun = seed_in(out) if seed is None else seed
+    begun = read_seed(out) if seed is None else seed
     chosen = SEED if begun is None else begun
     wanted = tuple(only.split(",")) if only else tuple(SHARES)
     campaign = Campaign(subject, out.absolute(), faults, chosen, wanted, pause_s=pause_seconds)
     say(f"seed {chosen}")
+    records = _run(campaign, out)
+    bad = describe_bad(records)
+    show({"seed": chosen, "faults": len(records), "bad": len(bad)}, as_json=as_json, title=f"Faults in {out}")
+    if bad:
+        raise CheckFailed("\n\n".join(bad), hint=f"The same again: --seed {chosen}", code="check-failed")
+
+
+def _run(campaign: Campaign, out: Path) -> list[Record]:
+    """Run the campaign; the report is written even if it is interrupted."""
+    from slipstream._chaos.report import as_markdown, describe_bad
+
     try:
-        records = campaign.run()
+        return campaign.run()
     except KeyboardInterrupt:
-        found = f"{len(campaign.records)} of {faults} faults so far, {len(describe_bad(campaign.records))} bad"
+        done, bad = len(campaign.records), len(describe_bad(campaign.records))
+        found = f"{done} of {campaign.wanted} faults so far, {bad} bad"
         say(f"Interrupted: {found}; see {out / 'report.md'}. The same command resumes.")
         raise
     finally:
         out.mkdir(parents=True, exist_ok=True)
-        (out / "report.md").write_text(as_markdown(campaign.records, chosen), encoding="utf-8")
-    bad = describe_bad(records)
-    show({"seed": chosen, "faults": len(records), "bad": len(bad)}, as_json=as_json, title=f"Faults in {out}")
-    if bad:
-        raise CheckFailed("\n\n".join(bad), hint=f"The same again: --seed {chosen}")
+        (out / "report.md").write_text(as_markdown(campaign.records, campaign.seed), encoding="utf-8")
 
 
 def add_to(app: typer.Typer) -> None:

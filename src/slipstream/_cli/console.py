@@ -33,7 +33,7 @@ def console(
     host: Annotated[
         str, typer.Option(help="The address to listen on; other than loopback it requires a token.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port; 0 for any that is free.", min=0, max=65535)] = 8321,
+    port: Annotated[int, typer.Option(help="The port; 0 for any free one.", min=0, max=65535)] = 8321,
     name: Annotated[list[str] | None, typer.Option(help="Another name of this machine. Repeatable.")] = None,
     token_file: Annotated[
         Path | None, typer.Option(help="File containing the token. If omitted, a token is generated and printed.")
@@ -67,12 +67,12 @@ def console(
     from slipstream._console.guard import AccessRules, is_loopback
     from slipstream._console.server import create, page_advice, serve, static
 
-    workspace = _workspace(folders or [])
+    workspace = _open_workspace(folders or [])
     check_there(token_file, option="--token-file", what="file", hint="Put a long random word into it.")
     for file in functions or ():
         load_functions(file)
     port = port or _free_port(host)
-    token = "" if is_loopback(host) else _token(token_file)
+    token = "" if is_loopback(host) else _read_token(token_file)
     rules = AccessRules(host, port, token, tuple(name or ()))
     _check_port(host, port)
 
@@ -89,29 +89,37 @@ def console(
     serve(create(workspace, rules, master), host, port)
 
 
-def _workspace(folders: list[Path]) -> Workspace:
-    """What the page may see: what was given, else the current folder, with new results in its ``runs``."""
+def _open_workspace(folders: list[Path]) -> Workspace:
+    """Return the folders that the page may read: the given ones, or the current one, with new results in ``runs``."""
     from slipstream._console.workspace import Workspace
 
     if missing := [str(folder) for folder in folders if not folder.is_dir()]:
         raise BadArgument(
             f"{', '.join(missing)}: no such folder.",
             hint=f"Make a run first: slipstream simulate --expressways 1 --minutes 10 --out {missing[0]}/first",
+            code="no-such-file",
         )
     runs = Path("runs")
     # by its own name, too: it may be a link to a larger disk, and links in a folder are not followed
     return Workspace.over(folders or [Path(), *filter(Path.is_dir, [runs])], home=None if folders else runs)
 
 
-def _token(file: Path | None) -> str:
+def _read_token(file: Path | None) -> str:
     if file is None:
         return secrets.token_urlsafe(24)
     try:
         token = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise BadArgument(f"--token-file {file}: cannot be read.", hint="Put a long random word into it.") from error
+        raise BadArgument(
+            f"--token-file {file}: cannot be read.", hint="Put a long random word into it.", code="unreadable-file"
+        ) from error
     if len(token) < 16:
-        raise BadArgument(f"--token-file {file}: the token is too short.", hint="Give at least 16 characters.")
+        raise BadArgument(
+            f"--token-file {file}: the token is too short.",
+            hint="Give at least 16 characters.",
+            code="out-of-range",
+            found=file,
+        )
     return token
 
 
@@ -127,7 +135,9 @@ def _check_port(host: str, port: int) -> None:
         try:
             probe.bind((host, port))
         except OSError as error:
-            raise Unavailable(f"--host {host} --port {port}: {error.strerror}.", hint="Give another --port.") from error
+            raise Unavailable(
+                f"--host {host} --port {port}: {error.strerror}.", hint="Give another --port.", code="port-unavailable"
+            ) from error
 
 
 def add_to(app: typer.Typer) -> None:

@@ -16,18 +16,27 @@ from rich.table import Table
 from slipstream._cli.common.checks import check_new, check_writable
 from slipstream._cli.common.commands import Family
 from slipstream._cli.common.functions import Functions, load_functions
-from slipstream._cli.common.jobs import Columns, CompactEvery, Fields, KafkaConfig, MessageSchema, SchemaRegistry, named
-from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, spark_session
+from slipstream._cli.common.inputs import (
+    Columns,
+    Fields,
+    Follow,
+    Format,
+    KafkaConfig,
+    MessageSchema,
+    Reading,
+    SchemaRegistry,
+)
+from slipstream._cli.common.jobs import CompactEvery
+from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, start_spark
 from slipstream._cli.common.overwriting import HINT, Afresh, Overwrite, clear_job, replacing
-from slipstream._cli.common.tables import print_table, shown
-from slipstream._cli.network.options import Format
-from slipstream._errors import BadArgument, Unavailable
-from slipstream._io.kafka import read_settings
+from slipstream._cli.common.tables import format_cell, print_table
+from slipstream._errors import BadArgument, Unavailable, classify
 from slipstream._spark import session
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from slipstream._cuboid.declare import Script
     from slipstream._io.sources import Feed
 
 app = Family(
@@ -42,12 +51,16 @@ SMALL = 8 << 20
 Folder = Annotated[Path, typer.Argument(help="The folder of a run: of `cuboid run`, or of `toll --snapshot`.")]
 
 
-def _text(given: str) -> str:
-    """The text that was given, or the contents of the file of that name."""
+def _read_text(given: str) -> str:
+    """Return the given text, or the contents of the file of that name."""
     if len(given) < 250 and "\n" not in given and Path(given).is_file():
         return Path(given).read_text(encoding="utf-8")
     if given and not any(map(str.isspace, given)):
-        raise BadArgument(f"{given}: no such file.", hint="Give a file with SQL in it, or the SQL itself in quotes.")
+        raise BadArgument(
+            f"{given}: no such file.",
+            hint="Give a file with SQL in it, or the SQL itself in quotes.",
+            code="no-such-file",
+        )
     return given
 
 
@@ -60,7 +73,7 @@ def ticks(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Generate sample data: stock-like series, seven random walks in which a W pattern shows now and then.
+    """Generate sample data: stock-like series, seven random walks in which a W pattern occurs now and then.
 
     Example: `slipstream cuboid ticks --ticks 5000 --out ticks`
     """
@@ -82,9 +95,7 @@ def run(
         str, typer.Option("--schema", help="CREATE CUBOID, PATTERN and QUERY: a file, or the text itself.")
     ],
     out: Annotated[Path, typer.Option("--out", help="The folder for the snapshot, results, rejects and checkpoint.")],
-    follow: Annotated[
-        bool, typer.Option("--follow", help="Keep running while the file, folder or topic grows.")
-    ] = False,
+    follow: Follow = False,
     format_: Format = "",
     columns: Columns = None,
     fields: Fields = "",
@@ -95,7 +106,7 @@ def run(
         int, typer.Option(min=0, help="The number of fragments, by hash of the key; 0 for one per core.")
     ] = 0,
     ranges: Annotated[
-        str, typer.Option(help="Fragments by range of the key instead: where each but the first begins.")
+        str, typer.Option(help="Fragments by ranges of the key instead: the first key of each except the first.")
     ] = "",
     batch_files: Annotated[int, typer.Option(min=1, help="Files of a folder in one batch.")] = 1,
     compact_every: CompactEvery = 500,
@@ -121,53 +132,67 @@ def run(
     stocks` a live topic of JSON
     """
     from slipstream._cuboid import declare
-    from slipstream._cuboid.sources import cuboid_feed, source_columns
-    from slipstream._io.formats.decoding import parse_columns
-    from slipstream._io.sources import Definition
     from slipstream._network.running import filling
 
     load_functions(functions)
-    script = declare.parse(_text(schema))
-    _, cuboid = filling.single_cuboid(script)
-    settings = read_settings(kafka_config or [])
-    mapped = parse_columns(columns or [], "", source_columns(cuboid), strict=True)
-    given: Feed | pa.Table
-    if is_run := filling.is_run(source):
-        given = filling.read_run(source, cuboid, mapped)
-    else:
-        feed = cuboid_feed(
-            source,
-            cuboid,
-            encoding=format_,
-            columns=mapped,
-            fields=named(fields),
-            follow=follow,
-            settings=settings,
-            definition=Definition(message_schema, schema_registry),
-        )
-        given = replace(feed, most_files=batch_files)
-    network = filling.build_network(script, _bounds(ranges))
+    reading = Reading.parse(
+        follow=follow,
+        format_=format_,
+        columns=columns,
+        fields=fields,
+        kafka_config=kafka_config,
+        message_schema=message_schema,
+        schema_registry=schema_registry,
+    )
+    script = declare.parse(_read_text(schema))
+    given = _open_source(source, script, reading, batch_files)
+    network = filling.build_network(script, _parse_bounds(ranges))
     clear_job(out, overwrite)
     filling.open_existing(out, network)
-    small = not is_run and not follow and _bytes(source) < SMALL
-    spark = spark_session("cuboid run", master, conf, quick=small)
+    small = not filling.is_run(source) and not follow and _count_bytes(source) < SMALL
+    spark = start_spark("cuboid run", master, conf, quick=small)
     result = filling.fill(
-        spark, given, network, out, fragments=fragments, settings=settings, compact_every=compact_every
+        spark, given, network, out, fragments=fragments, settings=reading.kafka, compact_every=compact_every
     )
     found = result.pop("found")
     show(result | {f"found_by_{name}": rows for name, rows in found.items()}, as_json=as_json, title=f"Filled {out}")
     check_rejects(result["rejected"], result["rows"], max_rejects, f"{out} (output rejects)")
 
 
-def _bounds(ranges: str) -> tuple[int, ...]:
+def _open_source(source: str, script: Script, reading: Reading, batch_files: int) -> Feed | pa.Table:
+    """Open what fills the cuboid: a run is read whole, anything else as a feed."""
+    from slipstream._cuboid.sources import list_source_columns, make_cuboid_feed
+    from slipstream._io.formats.decoding import parse_columns
+    from slipstream._network.running import filling
+
+    _, cuboid = filling.find_cuboid(script)
+    columns = parse_columns(reading.columns, "", list_source_columns(cuboid), strict=True)
+    if filling.is_run(source):
+        return filling.read_run(source, cuboid, columns)
+    feed = make_cuboid_feed(
+        source,
+        cuboid,
+        encoding=reading.format,
+        columns=columns,
+        fields=reading.fields,
+        follow=reading.follow,
+        settings=reading.kafka,
+        definition=reading.definition,
+    )
+    return replace(feed, most_files=batch_files)
+
+
+def _parse_bounds(ranges: str) -> tuple[int, ...]:
     try:
         return tuple(int(bound) for bound in ranges.split(",") if bound)
     except ValueError as error:
-        raise BadArgument(f"--ranges {ranges}: not numbers.", hint="Write --ranges 1000,2000.") from error
+        raise BadArgument(
+            f"--ranges {ranges}: not numbers.", hint="Write --ranges 1000,2000.", code="malformed-value", found=ranges
+        ) from error
 
 
-def _bytes(source: str) -> int:
-    """What is there now of files."""
+def _count_bytes(source: str) -> int:
+    """Return the size of the files that exist now."""
     path = Path(source)
     inside = path.iterdir() if path.is_dir() else [path]
     return sum(file.stat().st_size for file in inside if file.is_file())
@@ -193,7 +218,7 @@ def get(
 
     wanted = Reference.parse(reference) if key is None else Reference(reference, key)
     cuboid = Snapshot.open(folder)[wanted.cuboid]
-    print(json.dumps(_plain(wanted.of(cuboid[wanted.key]))))
+    print(json.dumps(_to_plain(wanted.of(cuboid[wanted.key]))))
 
 
 @app.command()
@@ -232,11 +257,13 @@ def query(
 
     load_functions(functions)
     snapshot = Snapshot.open(folder)
-    parse_query(snapshot, _text(text))
-    spark = spark_session("cuboid query", master, conf) if on_spark else None
+    parse_query(snapshot, _read_text(text))
+    spark = start_spark("cuboid query", master, conf) if on_spark else None
     while True:
         answer = (
-            run_query_in_spark(spark, snapshot, _text(text)) if spark is not None else run_query(snapshot, _text(text))
+            run_query_in_spark(spark, snapshot, _read_text(text))
+            if spark is not None
+            else run_query(snapshot, _read_text(text))
         )
         _print_rows({name: column.tolist() for name, column in answer.items()}, snapshot.batch, as_json)
         if not every:
@@ -263,7 +290,7 @@ def results(
     while True:
         snapshot.batch = snapshot.committed()
         for row in snapshot.results(name, since).to_pylist():
-            print(json.dumps(_plain(row)), flush=True)
+            print(json.dumps(_to_plain(row)), flush=True)
         since = snapshot.batch
         if not follow:
             return
@@ -285,43 +312,42 @@ def metrics(
     from slipstream._cuboid import consistency
 
     check_writable(png, "--png")
-    found = consistency.moments(folder)
+    found = consistency.read_moments(folder)
     if not found:
-        raise Unavailable(f"{folder}: no batch has been measured yet.", hint="Try again when one is committed.")
-    measured = consistency.figures(found)
+        raise Unavailable(
+            f"{folder}: no batch has been measured yet.", hint="Try again when one is committed.", code="not-ready"
+        )
+    measured = consistency.compute_figures(found)
     if png is not None:
         try:
-            consistency.qos_map(found).savefig(png, format="png")
+            consistency.plot_qos_map(found).savefig(png, format="png")
         except OSError as error:
-            raise Unavailable(f"--png {png}: {error.strerror}.", hint="Give a file that can be written.") from error
+            raise Unavailable(
+                f"--png {png}: {error.strerror}.", hint="Give a file that can be written.", code=classify(error)
+            ) from error
     if not as_json:
         measured |= {f"query_{name}_us": value for name, value in measured.pop("query_us").items()}
     show(measured, as_json=as_json, title=f"Real-time consistency of {folder}")
 
 
-def _plain(value: Any) -> Any:
-    """JSON knows no NaN."""
+def _to_plain(value: Any) -> Any:
+    """Replace NaN, which JSON does not have, by null."""
     if isinstance(value, dict):
-        return {name: _plain(inner) for name, inner in value.items()}
+        return {name: _to_plain(inner) for name, inner in value.items()}
     if isinstance(value, list):
-        return [_plain(inner) for inner in value]
+        return [_to_plain(inner) for inner in value]
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _print_rows(columns: dict[str, list[Any]], batch: int, as_json: bool) -> None:
     if as_json:
         rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-        print(json.dumps({"batch": batch, "rows": _plain(rows)}), flush=True)
+        print(json.dumps({"batch": batch, "rows": _to_plain(rows)}), flush=True)
         return
     table = Table(*map(escape, columns), title=f"as of batch {batch}")
     for values in zip(*columns.values(), strict=True):
-        table.add_row(*(escape(_cell(value)) for value in values))
+        table.add_row(*(escape(format_cell(value)) for value in values))
     print_table(table, nothing="no rows")
-
-
-def _cell(value: Any) -> str:
-    """A whole number may be a key: it stands as it is."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else shown(value)
 
 
 def add_to(parent: typer.Typer) -> None:

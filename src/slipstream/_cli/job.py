@@ -10,7 +10,7 @@ import typer
 
 from slipstream._cli.common.commands import Family
 from slipstream._cli.common.options import Json
-from slipstream._cli.common.tables import plural
+from slipstream._cli.common.tables import count_nouns
 from slipstream._tools.progress import say
 
 Folder = Annotated[Path, typer.Argument(metavar="OUT", help="The --out folder of a job.")]
@@ -19,11 +19,11 @@ Folder = Annotated[Path, typer.Argument(metavar="OUT", help="The --out folder of
 def pause(folder: Folder, as_json: Json = False) -> None:
     """Stop taking input; the current batch is finished.
 
-    The clock of a replayed run stands still meanwhile. `slipstream job resume` and `slipstream job step` continue.
+    The clock of a replayed run stops meanwhile. `slipstream job resume` and `slipstream job step` continue.
 
     Example: `slipstream job pause tolls`
     """
-    _request(folder, "pause", "paused: `slipstream job resume` or `step` continues", as_json)
+    _send_request(folder, "pause", "paused: `slipstream job resume` or `step` continues", as_json)
 
 
 def resume(folder: Folder, as_json: Json = False) -> None:
@@ -31,7 +31,7 @@ def resume(folder: Folder, as_json: Json = False) -> None:
 
     Example: `slipstream job resume tolls`
     """
-    _request(folder, "run", "running", as_json)
+    _send_request(folder, "run", "running", as_json)
 
 
 def step(
@@ -43,7 +43,7 @@ def step(
 
     Example: `slipstream job step tolls --batches 3`
     """
-    _request(folder, str(batches), f"{plural(batches, 'batch')} to run, then paused", as_json)
+    _send_request(folder, str(batches), f"{count_nouns(batches, 'batch')} to run, then paused", as_json)
 
 
 def stop(folder: Folder, as_json: Json = False) -> None:
@@ -51,10 +51,10 @@ def stop(folder: Folder, as_json: Json = False) -> None:
 
     Example: `slipstream job stop tolls`
     """
-    _request(folder, "stop", "stopping after the current batch", as_json)
+    _send_request(folder, "stop", "stopping after the current batch", as_json)
 
 
-def _request(folder: Path, word: str, said: str, as_json: bool) -> None:
+def _send_request(folder: Path, word: str, said: str, as_json: bool) -> None:
     from slipstream._runtime import job
 
     job.Job.read(folder)

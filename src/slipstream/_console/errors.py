@@ -1,7 +1,8 @@
-"""Errors as HTTP responses: the same message and hint that the command line prints."""
+"""Errors as HTTP responses, with the same data that commands print with ``--json``."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Request
@@ -17,9 +18,13 @@ from slipstream._errors import BadArgument, BadInput, SlipstreamError, Unavailab
 class NotFound(BadArgument):
     """404: the request names something that does not exist."""
 
+    usual_code = "unknown-name"
+
 
 class Conflict(BadArgument):
     """409: the request conflicts with the current state."""
+
+    usual_code = "conflict"
 
 
 class RequestBody(BaseModel):
@@ -37,14 +42,19 @@ Whole = Annotated[int, BeforeValidator(_whole)]
 
 
 class Problem(BaseModel):
-    """What is wrong, and what to do."""
+    """What is wrong, where, and what to do; ``place``, ``found`` and ``expected`` are given if known."""
 
+    code: str
     message: str
     hint: str = ""
+    kind: str = ""
+    place: dict[str, str | int] | None = None
+    found: Any = None
+    expected: Any = None
 
 
-#: status codes; the first match counts
-_CODES: tuple[tuple[type[SlipstreamError], int], ...] = (
+#: HTTP status codes; the first match counts
+_STATUSES: tuple[tuple[type[SlipstreamError], int], ...] = (
     (NotFound, 404),
     (Conflict, 409),
     (BadArgument, 400),
@@ -79,21 +89,23 @@ def add_error_handlers(app: FastAPI) -> None:
 
 async def _handle_slipstream_error(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, SlipstreamError)
-    code = next((code for kind, code in _CODES if isinstance(error, kind)), 400)
-    return _respond(code, error.message, error.hint)
+    return respond(next((status for kind, status in _STATUSES if isinstance(error, kind)), 400), error)
 
 
 async def _handle_invalid_request(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    details = [f"{'.'.join(str(part) for part in each['loc'][1:]) or 'body'}: {each['msg']}" for each in error.errors()]
-    return _respond(422, "; ".join(details) + ".", "The API is described at /openapi.json.")
+    fields = [".".join(str(part) for part in each["loc"][1:]) or "body" for each in error.errors()]
+    details = [f"{field}: {each['msg']}" for field, each in zip(fields, error.errors(), strict=True)]
+    problem = BadArgument(
+        "; ".join(details) + ".", hint="The API is described at /openapi.json.", code="bad-request", found=fields
+    )
+    return respond(422, problem)
 
 
 async def _handle_http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     headers = {"allow": ", ".join(_allowed_methods(request))} if error.status_code == 405 else error.headers
-    body = Problem(message=f"{error.detail}.").model_dump()
-    return JSONResponse(body, status_code=error.status_code, headers=headers)
+    return respond(error.status_code, BadArgument(f"{error.detail}.", code="bad-request"), headers)
 
 
 def _allowed_methods(request: Request) -> list[str]:
@@ -102,5 +114,6 @@ def _allowed_methods(request: Request) -> list[str]:
     return sorted({method for route in routes for method in getattr(route, "methods", None) or ()})
 
 
-def _respond(code: int, message: str, hint: str) -> JSONResponse:
-    return JSONResponse(Problem(message=message, hint=hint).model_dump(), status_code=code)
+def respond(status: int, error: SlipstreamError, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """Return an error as a response."""
+    return JSONResponse(error.to_json(), status_code=status, headers=headers)

@@ -26,6 +26,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from slipstream._console.errors import respond
+from slipstream._errors import BadArgument
+
 COOKIE = "slipstream-session"
 HEADER = "x-slipstream"
 BODY_LIMIT = 1 << 20
@@ -124,13 +127,20 @@ class Guard:
 
     def _reject(self, scope: Scope, headers: Headers) -> JSONResponse | None:
         if headers.get("host", "") not in self._rules.hosts:
-            return _problem(421, "Unknown host name.", "Use the address that the console printed.")
+            return _problem(421, "not-allowed", "Unknown host name.", "Use the address that the console printed.")
         if scope["method"] not in _SAFE and (why := self._foreign(headers)):
-            return _problem(403, why, f"Requests that change something require our Origin and the header {HEADER}: 1.")
+            return _problem(
+                403,
+                "not-allowed",
+                why,
+                f"Requests that change something require our Origin and the header {HEADER}: 1.",
+            )
         if not headers.get("content-length", "0").isdigit() or int(headers.get("content-length", "0")) > BODY_LIMIT:
-            return _problem(413, "The request is too large.", f"The limit is {BODY_LIMIT:,} bytes.")
+            return _problem(413, "too-large", "The request is too large.", f"The limit is {BODY_LIMIT:,} bytes.")
         if self._is_private(scope["path"]) and not self._rules.knows(headers):
-            return _problem(401, "The console requires its token.", "It printed the token when it started.")
+            return _problem(
+                401, "not-signed-in", "The console requires its token.", "It printed the token when it started."
+            )
         return None
 
     def _foreign(self, headers: Headers) -> str:
@@ -148,8 +158,8 @@ class Guard:
         return path not in _OPEN_API and (path.startswith("/api/") or path in ("/metrics", "/openapi.json"))
 
 
-def _problem(code: int, message: str, hint: str) -> JSONResponse:
-    return JSONResponse({"message": message, "hint": hint}, status_code=code)
+def _problem(status: int, code: str, message: str, hint: str) -> JSONResponse:
+    return respond(status, BadArgument(message, hint=hint, code=code))
 
 
 def _limit_body(receive: Receive) -> Receive:

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from slipstream import __version__
 from slipstream._console.errors import ERROR_RESPONSES
 from slipstream._console.live.live_city import LiveCity, State
-from slipstream._console.pages.city import city_of
+from slipstream._console.pages.city import get_city
 
 router = APIRouter(tags=["monitor"], responses=ERROR_RESPONSES)
 
@@ -31,14 +31,14 @@ class HealthCheck(BaseModel):
 @router.get("/healthz")
 def healthz(request: Request) -> HealthCheck:
     """Return whether the console is running, and the status of its engine."""
-    return HealthCheck(engine=city_of(request).state.status)
+    return HealthCheck(engine=get_city(request).state.status)
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 def metrics(request: Request) -> Response:
     """Return metrics of the stream for Prometheus."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(StreamCollector(city_of(request)))
+    registry.register(StreamCollector(get_city(request)))
     return Response(generate_latest(registry), headers={"content-type": CONTENT_TYPE_PLAIN_0_0_4})
 
 

@@ -6,8 +6,9 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
-from slipstream._console.errors import ERROR_RESPONSES, Problem, RequestBody
+from slipstream._console.errors import ERROR_RESPONSES, RequestBody, respond
 from slipstream._console.guard import COOKIE, AccessRules
+from slipstream._errors import BadArgument
 
 router = APIRouter(prefix="/api/session", tags=["session"], responses=ERROR_RESPONSES)
 
@@ -36,8 +37,8 @@ def login(request: Request, given: Login) -> Response:
     """Sign in with the token; a cookie that scripts cannot read keeps the session."""
     rules: AccessRules = request.app.state.rules
     if rules.token and not rules.accepts(given.token):
-        problem = Problem(message="Wrong token.", hint="The console printed it when it started.")
-        return JSONResponse(problem.model_dump(), status_code=401)
+        wrong = BadArgument("Wrong token.", hint="The console printed it when it started.", code="not-signed-in")
+        return respond(401, wrong)
     answer = JSONResponse(Session(open=True).model_dump())
     if rules.token:
         answer.set_cookie(COOKIE, rules.session, httponly=True, samesite="strict", path="/")

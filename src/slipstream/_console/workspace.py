@@ -84,6 +84,7 @@ class Workspace:
                 f"{self.name(result)} is the result of a run {name!r}, which is ambiguous: "
                 f"{', '.join(sorted(map(self.name, nearest)))}.",
                 hint="Start the console with the folders that belong together: slipstream console RUN RESULT",
+                code="ambiguous-name",
             )
         return Run.open(nearest[0]) if nearest else None
 

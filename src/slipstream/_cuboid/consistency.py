@@ -23,6 +23,7 @@ from slipstream._cuboid.snapshots.files import FILE, FOLDER, Catalogue
 from slipstream._runtime import metrics
 from slipstream._runtime.metrics import BatchMetrics
 from slipstream._tools.logs import read_lines
+from slipstream._tools.quantiles import quantiles
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -57,8 +58,8 @@ class Moment:
         return self.period - self.seconds
 
 
-def moments(folder: Path) -> list[Moment]:
-    """The measured committed batches of a snapshot, in order."""
+def read_moments(folder: Path) -> list[Moment]:
+    """Read the measurements of a snapshot's committed batches, in order."""
     folder = folder / FOLDER if (folder / FOLDER / FILE).exists() else folder
     committed = Catalogue.read(folder).committed(folder)
     measured = {found.batch: found for found in metrics.read(folder.parent)}
@@ -97,8 +98,8 @@ MEANING = {
 }
 
 
-def figures(found: list[Moment]) -> dict[str, Any]:
-    """The quantities over a run, in microseconds per tuple."""
+def compute_figures(found: list[Moment]) -> dict[str, Any]:
+    """Compute the figures of a run, in microseconds per tuple."""
     tuples, period = sum(m.tuples for m in found), sum(m.period for m in found)
     if not tuples:
         return {"batches": 0, "tuples": 0}
@@ -123,7 +124,7 @@ def figures(found: list[Moment]) -> dict[str, Any]:
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#8A6D00")
 
 
-def qos_map(found: list[Moment]) -> Figure:
+def plot_qos_map(found: list[Moment]) -> Figure:
     """Plot the time per tuple over the run: commits, each query on top, and the limit they must stay below."""
     from matplotlib.figure import Figure
 
@@ -143,17 +144,17 @@ def qos_map(found: list[Moment]) -> Figure:
     axes.plot(minutes, between, color="#D55E00", linewidth=1.8, label="1/λ: time between tuples")
     top = np.maximum(between, sum(bands))
     axes.fill_between(minutes, sum(bands), between, color="#D55E00", alpha=0.08, label="QTC: capacity left")
-    axes.set(xlabel="minute of the run", ylabel="µs per tuple", ylim=(0, 1.25 * float(np.percentile(top, 95))))
+    axes.set(xlabel="minute of the run", ylabel="µs per tuple", ylim=(0, 1.25 * quantiles(top, (0.95,))[0]))
     axes.set_xlim(minutes[0], max(minutes[-1], minutes[0] + 1e-3))
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#e5e9ee")
     axes.set_axisbelow(True)
-    axes.set_title(_title(figures(found)), loc="left", fontsize=10)
+    axes.set_title(_make_title(compute_figures(found)), loc="left", fontsize=10)
     axes.legend(frameon=False, fontsize=8, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.12))
     return figure
 
 
-def _title(run: dict[str, Any]) -> str:
+def _make_title(run: dict[str, Any]) -> str:
     stable = "stable" if run["stable"] else "at its limit"
     return (
         f"QoS map: {run['arrival_rate_per_s']:,.0f} tuples/s in {run['batches']} batches, "

@@ -50,7 +50,7 @@ def complain(text: str, start: int, end: int, message: str) -> NoReturn:
     column = start - line_start
     marks = " " * column + "^" * max(1, min(end, line_start + len(line) - 1) - start + 1)
     number = text.count("\n", 0, start) + 1
-    raise BadArgument(f"line {number}, column {column + 1}: {message}", hint=f"{line}\n{marks}")
+    raise BadArgument(f"line {number}, column {column + 1}: {message}", hint=f"{line}\n{marks}", code="bad-expression")
 
 
 @dataclass
@@ -109,7 +109,9 @@ def tokenise(text: str) -> list[Token]:
     try:
         return list(Spark().tokenize(text))
     except SqlglotError as error:
-        raise BadArgument(f"Not SQL: {error}", hint="A quote, comment or bracket is not closed.") from error
+        raise BadArgument(
+            f"Not SQL: {error}", hint="A quote, comment or bracket is not closed.", code="bad-expression"
+        ) from error
 
 
 class _Statement:
@@ -126,25 +128,25 @@ class _Statement:
             script.selects.append(self._rest())
             return
         self._expect("CREATE", "a statement begins with CREATE or SELECT")
-        what = self._word("CUBOID, PATTERN or QUERY").upper()
+        what = self._take_word("CUBOID, PATTERN or QUERY").upper()
         name = self._name("a name").lower()
         if what == "CUBOID":
-            script.cuboids[name] = self._cuboid(name)
+            script.cuboids[name] = self._parse_cuboid(name)
         elif what == "PATTERN":
             self._expect("AS", "CREATE PATTERN name AS (1, 2, 3)")
-            script.patterns[name] = Pattern(name, self._numbers())
+            script.patterns[name] = Pattern(name, self._parse_numbers())
         elif what == "QUERY":
             self._expect("AS", "CREATE QUERY name AS SELECT ...")
             script.queries[name] = self._rest()
         else:
             self._complain(f"cannot create a {what}; there are CUBOID, PATTERN, QUERY", back=2)
 
-    def _cuboid(self, name: str) -> Schema:
+    def _parse_cuboid(self, name: str) -> Schema:
         key, attributes, text_key = "", list[Plain | AST](), False
         self._expect("(", "the attributes stand in parentheses")
         while True:
             attribute = self._name("an attribute's name")
-            dtype, depth, is_key = self._form(attribute)
+            dtype, depth, is_key = self._parse_form(attribute)
             if is_key and key:
                 self._complain(f"a second key in addition to {key}", back=1)
             if is_key:
@@ -162,18 +164,18 @@ class _Statement:
             self._complain(f"'{KEY}' is how every key can be called; give the attribute another name", back=1)
         return Schema(name.upper(), tuple(attributes), key, text_key=text_key)
 
-    def _form(self, attribute: str) -> tuple[str, int, bool]:
+    def _parse_form(self, attribute: str) -> tuple[str, int, bool]:
         """The type and depth of an attribute, and whether it is the key."""
         dtype, depth, is_key = "", 0, False
         while not self._is(",") and not self._is(")") and self._at < len(self._tokens):
-            word = self._word("a type").upper()
+            word = self._take_word("a type").upper()
             if word in TYPES or word in TEXTS:
                 dtype = TYPES.get(word, _TEXT)
             elif word == "KEY":
                 is_key = True
             elif word == "AST":
                 self._expect("(", "AST(n) keeps the latest n elements")
-                depth = self._depth()
+                depth = self._parse_depth()
                 self._expect(")", "AST(n) keeps the latest n elements")
             else:
                 self._complain(f"unknown type {word}; there are {', '.join(TYPES)}, AST(n), KEY", back=1)
@@ -185,19 +187,19 @@ class _Statement:
             self._complain(f"{attribute} has no type; there are {', '.join(TYPES)}, AST(n)", back=1)
         return dtype, depth, is_key
 
-    def _depth(self) -> int:
-        word = self._word("a number of elements")
+    def _parse_depth(self) -> int:
+        word = self._take_word("a number of elements")
         if not word.isdecimal() or len(word) > 9 or not 1 <= int(word) <= MOST_ELEMENTS:
             self._complain(f"AST({word}): the number of elements is 1 to {MOST_ELEMENTS:,}", back=1)
         return int(word)
 
-    def _numbers(self) -> tuple[float, ...]:
+    def _parse_numbers(self) -> tuple[float, ...]:
         self._expect("(", "elements are in parentheses, the oldest first")
         found = []
         while True:
             sign = -1.0 if self._is("-") else 1.0
             self._at += sign < 0
-            word = self._word("a number")
+            word = self._take_word("a number")
             try:
                 found.append(sign * float(word))
             except ValueError:
@@ -218,7 +220,7 @@ class _Statement:
     def _is(self, word: str) -> bool:
         return self._at < len(self._tokens) and self._tokens[self._at].text.upper() == word
 
-    def _word(self, what: str) -> str:
+    def _take_word(self, what: str) -> str:
         if self._at >= len(self._tokens):
             self._complain(f"the text ends where {what} is expected", back=1)
         self._at += 1
@@ -226,7 +228,7 @@ class _Statement:
 
     def _name(self, what: str) -> str:
         """A name that is valid for a column and a file."""
-        word = self._word(what)
+        word = self._take_word(what)
         if not re.fullmatch(r"[^\W\d]\w{0,99}", word):
             self._complain(f"{word[:60]!r} is not a valid name; use letters, digits and underscores", back=1)
         return word

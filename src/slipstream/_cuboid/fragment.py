@@ -41,7 +41,7 @@ class Parts(NamedTuple):
 
 @compiled
 def place_of(key: int, places: int) -> int:
-    """Where the search for a key begins (Fibonacci hashing: Knuth, vol. 3, 6.4)."""
+    """Return where the search for a key begins (Fibonacci hashing: Knuth, vol. 3, 6.4)."""
     mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
     return int(np.int64(mixed >> np.uint64(20))) & (places - 1)
 
@@ -78,7 +78,7 @@ def insert(parts: Parts, key: int) -> int:
 
 
 @compiled
-def slot_of(parts: Parts, key: int) -> int:
+def find_slot(parts: Parts, key: int) -> int:
     """The hash place of an existing key."""
     places = parts.slots.size
     place = place_of(key, places)
@@ -155,15 +155,15 @@ def remove_all(parts: Parts, coming: Parts, done: int, keys: Longs) -> None:
         row = locate(parts, keys[i])
         if row == EMPTY:
             continue
-        empty_slot(parts, slot_of(parts, keys[i]))
+        empty_slot(parts, find_slot(parts, keys[i]))
         if row < done:
-            empty_slot(coming, slot_of(coming, keys[i]))
+            empty_slot(coming, find_slot(coming, keys[i]))
         last = parts.size[0] - 1
         if row != last:
             moved = parts.rows[last].key
-            parts.slots[slot_of(parts, moved)] = row
+            parts.slots[find_slot(parts, moved)] = row
             if last < done:
-                coming.slots[slot_of(coming, moved)] = row
+                coming.slots[find_slot(coming, moved)] = row
             elif row < done:
                 coming.slots[free_place(coming.slots, moved)] = row
             parts.rows[row] = parts.rows[last]
@@ -186,7 +186,7 @@ def locate_all(parts: Parts, keys: Longs) -> Ints:
 
 @compiled
 def upsert_all(parts: Parts, keys: Longs) -> Ints:
-    """The rows of many keys, added where there are none."""
+    """Find the rows of many keys; add missing ones."""
     found = np.empty(keys.size, dtype=np.int32)
     for i in range(keys.size):
         row = locate(parts, keys[i])
@@ -210,7 +210,7 @@ def index_all(rows: npt.NDArray[np.void], slots: Ints, first: int, last: int) ->
         slots[free_place(slots, rows[row].key)] = row
 
 
-def _places_for(rows: int) -> int:
+def _count_places(rows: int) -> int:
     """Places of an index: at most two thirds are taken."""
     return 1 << (3 * rows // 2).bit_length()
 
@@ -280,14 +280,14 @@ class Fragment:
     def with_rows(cls, schema: Schema, rows: npt.NDArray[np.void]) -> Fragment:
         """A fragment private to this process, with these rows, whose keys are distinct, and room for more."""
         room = max(_LEAST, 3 * rows.size // 2)
-        held, slots = np.zeros(room, schema.dtype), np.full(_places_for(room), EMPTY, _INT)
+        held, slots = np.zeros(room, schema.dtype), np.full(_count_places(room), EMPTY, _INT)
         held[: rows.size] = rows
         index_all(held, slots, 0, rows.size)
         return cls.of(schema, held, slots, rows.size)
 
     def _allocate(self, room: int) -> None:
         room = max(_LEAST, room)
-        forms = [(self.schema.dtype, room), (_INT, _places_for(room)), (_INT, 2), (_BOOL, room), (_INT, _LEAST)]
+        forms = [(self.schema.dtype, room), (_INT, _count_places(room)), (_INT, 2), (_BOOL, room), (_INT, _LEAST)]
         self._areas: tuple[shared_arrays.SharedArray, ...] = tuple(
             shared_arrays.SharedArray(dtype, count) for dtype, count in forms
         )
@@ -326,8 +326,8 @@ class Fragment:
             rows.grow(3 * needed // 2)
             touched.grow(3 * needed // 2)
         self._make_room_in_list(more)
-        if _places_for(needed) > self.parts.slots.size:
-            self._change_index(_places_for(needed))
+        if _count_places(needed) > self.parts.slots.size:
+            self._change_index(_count_places(needed))
         else:
             self._prepare_index()
         self._refresh_views()
@@ -432,7 +432,7 @@ class Fragment:
         touch_all(self.parts, rows)
 
     def upsert(self, keys: Longs) -> Ints:
-        """The rows of ``keys``, added where missing, and marked as changed."""
+        """Find the rows of ``keys``; add missing ones, and mark all as changed."""
         self.make_room(keys.size)
         rows = upsert_all(self.parts, keys.astype(np.int64))
         self._mark(rows)
@@ -485,6 +485,8 @@ def decode(schema: Schema, delta: bytes) -> npt.NDArray[np.void]:
     """The rows in the bytes of a delta."""
     if len(delta) % schema.dtype.itemsize:
         raise BadInput(
-            f"State of cuboid {schema.name} is damaged: {len(delta)} bytes.", hint="Use an earlier checkpoint."
+            f"State of cuboid {schema.name} is damaged: {len(delta)} bytes.",
+            hint="Use an earlier checkpoint.",
+            code="damaged-checkpoint",
         )
     return np.frombuffer(delta, dtype=schema.dtype)

@@ -89,15 +89,16 @@ def as_table(found: Part) -> pa.Table:
 
 def _as_arrow(column: npt.NDArray[Any]) -> pa.Array:
     if column.ndim > 1:
-        return pa.array(column.tolist())
+        # of streams without rows, Arrow could not tell the type from the values
+        return pa.array(column.tolist(), pa.list_(pa.from_numpy_dtype(column.dtype)))
     return pa.array(column, pa.string() if column.dtype == object else None)
 
 
-def no_rows(query: Query) -> pa.Table:
+def make_empty_rows(query: Query) -> pa.Table:
     """The columns of a continuous query's result, without rows."""
     empty = FragmentState(query.schema)
     blank = {name: np.zeros(1, query.schema.dtype[name].base) for name in query.schema.names}
     keys = empty.number(pa.array([""])) if query.schema.text_key else np.zeros(1, np.int64)
     empty.append(keys, blank, show=True)
     assert empty.arrivals is not None
-    return as_table(query.rows(empty.arrivals)).slice(0, 0)
+    return as_table(query.compute(empty.arrivals)).slice(0, 0)

@@ -63,11 +63,15 @@ def decompress_rows(blob: bytes, width: int) -> bytes:
         columns = np.frombuffer(_CODEC.decompress(blob[8:], size), np.uint8)
         return np.ascontiguousarray(columns.reshape(width, -1).T).tobytes()
     except (struct.error, OSError, MemoryError, *MALFORMED) as error:
-        raise BadInput(f"State of {len(blob)} bytes is damaged: {error}.", hint="Use an earlier checkpoint.") from error
+        raise BadInput(
+            f"State of {len(blob)} bytes is damaged: {error}.",
+            hint="Use an earlier checkpoint.",
+            code="damaged-checkpoint",
+        ) from error
 
 
 class LoggedRows(Protocol):
-    """What a log stores: a fragment, or another table that tracks its changes."""
+    """Rows that a log can store: a fragment, or another table that tracks its changes."""
 
     @property
     def schema(self) -> Schema:
@@ -136,7 +140,7 @@ class DeltaLog:
             return
         self.write(number, delta, fragment, store)
         self._credit += delta.nbytes
-        while (size := self._size(fragment)) and self._credit >= size:
+        while (size := self._choose_size(fragment)) and self._credit >= size:
             self._credit -= size
             self._write_block(fragment, store)
             if self._block * BLOCK >= len(fragment):
@@ -147,7 +151,7 @@ class DeltaLog:
     def write_all(self, fragment: LoggedRows, number: int, store: Store) -> None:
         """Write all current rows, which replace everything written up to ``number``."""
         self._block = 0
-        while self._size(fragment):
+        while self._choose_size(fragment):
             self._write_block(fragment, store)
         self.expire(number + 1, store)
         self._drop_blocks(store)
@@ -159,7 +163,7 @@ class DeltaLog:
             store.remove(-1 - block)
         self._blocks = self._block
 
-    def _size(self, fragment: LoggedRows) -> int:
+    def _choose_size(self, fragment: LoggedRows) -> int:
         """The bytes of the next block."""
         return max(0, min(BLOCK, len(fragment) - self._block * BLOCK)) * fragment.schema.dtype.itemsize
 

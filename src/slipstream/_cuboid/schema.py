@@ -67,6 +67,7 @@ class Schema:
             raise BadArgument(
                 f"Cuboid {self.name}: attribute names must differ from each other and from '{KEY}'.",
                 hint="Rename one of them.",
+                code="duplicate-name",
             )
 
     @cached_property
@@ -93,14 +94,20 @@ class Schema:
         for attribute in self.attributes:
             if attribute.name.lower() == name.lower():
                 return attribute
-        known = ", ".join(self.names)
-        raise BadArgument(f"No attribute '{name}' in cuboid {self.name}; it has: {known}.")
+        raise BadArgument(
+            f"No attribute '{name}' in cuboid {self.name}; it has: {', '.join(self.names)}.",
+            code="unknown-column",
+            found=name,
+            expected=self.names,
+        )
 
     def stream(self, name: str) -> AST:
         """The atomic stream of that name."""
         attribute = self.attribute(name)
         if not isinstance(attribute, AST):
-            raise BadArgument(f"'{name}' of cuboid {self.name} is a plain attribute, not an atomic stream.")
+            raise BadArgument(
+                f"'{name}' of cuboid {self.name} is a plain attribute, not an atomic stream.", code="bad-type"
+            )
         return attribute
 
     def to_json(self) -> dict[str, Any]:
@@ -119,12 +126,12 @@ class Schema:
         >>> Schema.from_json(car.to_json()) == car
         True
         """
-        attributes = tuple(_attribute(*form) for form in body["attributes"])
+        attributes = tuple(_make_attribute(*form) for form in body["attributes"])
         text_key = bool(body.get("text_key", False))
         return cls(str(body["name"]), attributes, str(body["key"]), str(body["newest"]), text_key)
 
 
-def _attribute(name: str, dtype: str, depth: int = 0, ticks: str = "u4") -> Plain | AST:
+def _make_attribute(name: str, dtype: str, depth: int = 0, ticks: str = "u4") -> Plain | AST:
     """Create an attribute from JSON; refuse invalid values."""
     sound = isinstance(name, str) and name and dtype in DTYPES and ticks in DTYPES
     if not sound or type(depth) is not int or not 0 <= depth <= MOST_ELEMENTS:

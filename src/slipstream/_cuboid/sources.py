@@ -10,18 +10,18 @@ import pyarrow as pa
 
 from slipstream._cuboid.schema import Schema
 from slipstream._errors import BadArgument
-from slipstream._io.formats.encodings import CSV, PARQUET, encoding_of, first_file
+from slipstream._io.formats.encodings import CSV, PARQUET, first_file, guess_encoding
 from slipstream._io.sources import KAFKA, TCP, Definition, Feed, file_fields, make_feed, parquet_schema
 
 
-def source_columns(schema: Schema) -> dict[str, str]:
+def list_source_columns(schema: Schema) -> dict[str, str]:
     """The columns that a cuboid needs, as a feed is decoded to them."""
     kinds = {name: schema.dtype[name].base.kind for name in schema.names}
     numbers = {name: "integer" if kind in "iu" else "float" for name, kind in kinds.items()}
     return {schema.key: "text" if schema.text_key else "integer", **numbers}
 
 
-def cuboid_feed(
+def make_cuboid_feed(
     where: str,
     schema: Schema,
     *,
@@ -33,9 +33,9 @@ def cuboid_feed(
     definition: Definition | None = None,
 ) -> Feed:
     """Make the feed for a cuboid; refuse one that lacks fields."""
-    wanted = source_columns(schema)
+    wanted = list_source_columns(schema)
     _check_exists(where, encoding, follow=follow)
-    encoding = encoding or encoding_of(where)
+    encoding = encoding or guess_encoding(where)
     mapped = {**_map_by_name(where, encoding, wanted, fields, columns or {}), **(columns or {})}
     return make_feed(
         where,
@@ -50,19 +50,31 @@ def cuboid_feed(
 
 
 def _check_exists(where: str, encoding: str, *, follow: bool) -> None:
-    """Refuse what is not there, and files of which nothing says how they are written."""
+    """Refuse inputs that do not exist, and files of unknown format."""
     if where.startswith((KAFKA, TCP)):
         return
     if not Path(where).exists() and not follow:
-        raise BadArgument(f"--input {where}: no such file or folder.", hint="Give a file, a folder, kafka: or tcp:.")
+        raise BadArgument(
+            f"--input {where}: no such file or folder.",
+            hint="Give a file, a folder, kafka: or tcp:.",
+            code="no-such-file",
+            found=where,
+        )
     name = first_file(where)
     if encoding:
         return
     if not name or not Path(where).exists():
-        raise BadArgument(f"--input {where}: no file there.", hint="Give the format of its files: --format csv.")
-    if not encoding_of(name, ""):
         raise BadArgument(
-            f"--input {where}: unknown format {PurePath(name).suffix}.", hint="Give its format: --format csv."
+            f"--input {where}: the folder has no files.",
+            hint="Give the format of its files: --format csv.",
+            code="no-such-file",
+            found=where,
+        )
+    if not guess_encoding(name, ""):
+        raise BadArgument(
+            f"--input {where}: unknown format {PurePath(name).suffix}.",
+            hint="Give its format: --format csv.",
+            code="wrong-file-type",
         )
 
 
@@ -83,7 +95,10 @@ def _map_by_name(
         if field is None:
             raise BadArgument(
                 f"{where}: no column '{name}'; it has: {', '.join(named)}.",
-                hint=f"Say which one it is: --columns {name}=FIELD.",
+                hint=f"Map a field to it: --columns {name}=FIELD.",
+                code="unknown-column",
+                found=name,
+                expected=[*named],
             )
         if wanted[name] != "text":
             _check_number(where, field, types.get(field), is_key=name == next(iter(wanted)))
@@ -96,4 +111,5 @@ def _check_number(where: str, field: str, type_: Any, *, is_key: bool) -> None:
         raise BadArgument(
             f"{where}: column '{field}' is {type_}; the cuboid declares a number.",
             hint=f"Declare the key as text: {field} STRING KEY." if is_key else "Leave the attribute out.",
+            code="bad-type",
         )

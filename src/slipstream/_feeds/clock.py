@@ -49,7 +49,9 @@ class Clock:
         except FileNotFoundError:
             return None
         except ValueError as error:
-            raise BadInput(f"{file}: damaged ({error}).", hint="Start again in another --out folder.") from error
+            raise BadInput(
+                f"{file}: damaged ({error}).", hint="Start again in another --out folder.", code="damaged-output"
+            ) from error
 
     def write(self, file: Path) -> None:
         """Write it to a file."""

@@ -115,9 +115,13 @@ class Index:
             made_by = body.pop("format"), body.pop("version")
             index = decode_as(cls, body)
         except (OSError, *MALFORMED) as error:
-            raise BadInput(f"{file}: not the index of a history ({error}).", hint=_AGAIN) from error
+            raise BadInput(
+                f"{file}: not the index of a history ({error}).", hint=_AGAIN, code="damaged-file"
+            ) from error
         if made_by != (FORMAT, VERSION):
-            raise BadInput(f"{file}: {made_by[0]} {made_by[1]}, expected {FORMAT} {VERSION}.", hint=_AGAIN)
+            raise BadInput(
+                f"{file}: {made_by[0]} {made_by[1]}, expected {FORMAT} {VERSION}.", hint=_AGAIN, code="wrong-version"
+            )
         return index
 
 
@@ -152,7 +156,7 @@ class History:
         manifest, index = run.manifest, self._index
         xways = tuple(expressway.xway for expressway in manifest.expressways)
         if (xways, manifest.vid_stride) != (index.xways, index.vid_stride):
-            raise BadInput(f"{self.folder}: belongs to another run.", hint=_AGAIN)
+            raise BadInput(f"{self.folder}: belongs to another run.", hint=_AGAIN, code="different-job")
 
     def _check_files(self) -> None:
         for name, check in self._index.checks.items():
@@ -160,16 +164,18 @@ class History:
             try:
                 size = file.stat().st_size if file.is_file() else None
             except OSError as error:
-                raise BadInput(f"{self.folder}: {error}.", hint=_AGAIN) from error
+                raise BadInput(f"{self.folder}: {error}.", hint=_AGAIN, code="damaged-file") from error
             if size != check.bytes:
                 found = "missing" if size is None else f"{size:,} bytes, expected {check.bytes:,}"
-                raise BadInput(f"{file}: {found}.", hint=_AGAIN)
+                raise BadInput(f"{file}: {found}.", hint=_AGAIN, code="damaged-file")
 
     def verify(self) -> None:
         """Read every file and compare with the digests in the index."""
         for name, check in self._index.checks.items() if self.index else ():
             if digest_file(self.folder / name) != check:
-                raise BadInput(f"{self.folder / name}: contents differ from the index.", hint=_AGAIN)
+                raise BadInput(
+                    f"{self.folder / name}: contents differ from the index.", hint=_AGAIN, code="damaged-file"
+                )
 
     @property
     def _index(self) -> Index:
@@ -211,7 +217,11 @@ class History:
         try:
             array = np.load(file, mmap_mode="r", allow_pickle=False)
         except (OSError, EOFError, TokenError, *MALFORMED) as error:
-            raise BadInput(f"{file}: not a NumPy array ({error}).", hint=_AGAIN) from error
+            raise BadInput(f"{file}: not a NumPy array ({error}).", hint=_AGAIN, code="damaged-file") from error
         if array.shape != shape or array.dtype != kind:
-            raise BadInput(f"{file}: {array.dtype} {array.shape}, expected {np.dtype(kind)} {shape}.", hint=_AGAIN)
+            raise BadInput(
+                f"{file}: {array.dtype} {array.shape}, expected {np.dtype(kind)} {shape}.",
+                hint=_AGAIN,
+                code="damaged-file",
+            )
         return np.asarray(array)

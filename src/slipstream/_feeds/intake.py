@@ -84,7 +84,9 @@ class Parcel(NamedTuple):
             if place != len(blob) or progress["tuples"].sum() != count or (progress["tuples"] < 0).any():
                 raise ValueError
         except ValueError as error:
-            raise BadInput("A parcel of tuples is damaged.", hint="Use an earlier checkpoint.") from error
+            raise BadInput(
+                "A parcel of tuples is damaged.", hint="Use an earlier checkpoint.", code="damaged-checkpoint"
+            ) from error
         return cls(progress, tuples)
 
 
@@ -131,11 +133,11 @@ def find_rivals(tuples: Columns) -> tuple[Bools, Bools]:
         table, tied = table[:, ranked], tied[ranked]
         same = np.r_[False, (table[:, 1:] == table[:, :-1]).all(axis=0)]
         duplicate[tied[same]] = True
-        conflict[_outranked(table[:, ~same], tied[~same])] = True
+        conflict[_find_outranked(table[:, ~same], tied[~same])] = True
     return duplicate, conflict
 
 
-def _outranked(reports: npt.NDArray[np.int32], places: Longs) -> Longs:
+def _find_outranked(reports: npt.NDArray[np.int32], places: Longs) -> Longs:
     """The positions of reports for which there is a smaller one of the same vehicle, expressway and second.
 
     The reports must be sorted by all fields.

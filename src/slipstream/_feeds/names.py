@@ -38,19 +38,19 @@ def _hash_all(heap: Bytes, ends: Longs, hashes: Hashes) -> None:
 
 def hashes(texts: pa.StringArray) -> Hashes:
     """The hash of each text: the same on all machines, and in all versions that can resume a job."""
-    heap, ends = bytes_of(texts)
+    heap, ends = join_bytes(texts)
     found = np.empty(len(texts), np.uint64)
     _hash_all(heap, ends, found)
     return found
 
 
-def parts_of(texts: pa.StringArray, parts: int) -> Ints:
+def assign_parts(texts: pa.StringArray, parts: int) -> Ints:
     """Which of several parts each text belongs to."""
     # the lower bits select a slot of the part's hash table
     return ((hashes(texts) >> np.uint64(32)) % np.uint64(parts)).astype(np.int32)
 
 
-def bytes_of(texts: pa.StringArray) -> tuple[Bytes, Longs]:
+def join_bytes(texts: pa.StringArray) -> tuple[Bytes, Longs]:
     """The concatenated bytes of texts; the i-th is ``heap[ends[i] : ends[i + 1]]``."""
     if not len(texts):
         return np.empty(0, np.uint8), np.zeros(1, np.int64)
@@ -59,7 +59,7 @@ def bytes_of(texts: pa.StringArray) -> tuple[Bytes, Longs]:
     return np.frombuffer(heap, np.uint8) if heap else np.empty(0, np.uint8), offsets
 
 
-def texts_of(heap: Bytes, sizes: npt.NDArray[np.integer]) -> pa.StringArray:
+def split_texts(heap: Bytes, sizes: npt.NDArray[np.integer]) -> pa.StringArray:
     """The texts of these sizes in ``heap``."""
     ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
     return pa.StringArray.from_buffers(len(sizes), pa.py_buffer(ends), pa.py_buffer(np.ascontiguousarray(heap)))
@@ -71,7 +71,7 @@ def encode(texts: pa.StringArray) -> bytes:
     >>> decode(encode(pa.array(["B-X 1", "", "ü"]))).to_pylist()
     ['B-X 1', '', 'ü']
     """
-    heap, ends = bytes_of(texts)
+    heap, ends = join_bytes(texts)
     sizes = np.concatenate([[len(texts)], np.diff(ends)]).astype("<i4")
     return sizes.tobytes() + heap[ends[0] : ends[-1]].tobytes()
 
@@ -79,7 +79,7 @@ def encode(texts: pa.StringArray) -> bytes:
 def decode(blob: bytes) -> pa.StringArray:
     """Decode what :func:`encode` returned."""
     (count,) = np.frombuffer(blob, "<i4", 1)
-    return texts_of(np.frombuffer(blob, np.uint8, offset=4 + 4 * int(count)), np.frombuffer(blob, "<i4", count, 4))
+    return split_texts(np.frombuffer(blob, np.uint8, offset=4 + 4 * int(count)), np.frombuffer(blob, "<i4", count, 4))
 
 
 def decode_checked(blob: bytes) -> pa.StringArray:

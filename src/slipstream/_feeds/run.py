@@ -122,13 +122,19 @@ class Manifest:
             raise BadInput(
                 f"{where}{line}: not JSON ({getattr(error, 'msg', error)}).",
                 hint="The run is damaged; generate or import it again.",
+                code="damaged-file",
             ) from error
         if not isinstance(body, dict) or body.pop("format", None) != FORMAT:
-            raise BadInput(f"{where}: not a Slipstream run.", hint="`slipstream simulate` and `import` create runs.")
+            raise BadInput(
+                f"{where}: not a Slipstream run.",
+                hint="`slipstream simulate` and `import` create runs.",
+                code="wrong-file-type",
+            )
         if (found := body.pop("version", None)) != VERSION:
             raise BadInput(
                 f"{where}: run format {found}, but this version reads {VERSION}.",
                 hint="Use the version that wrote it.",
+                code="wrong-version",
             )
         body.pop("counts", None)
         try:
@@ -136,7 +142,9 @@ class Manifest:
             manifest.check()
         except ValueError as error:
             raise BadInput(
-                f"{where}: {error}.", hint="The manifest was edited; generate or import the run again."
+                f"{where}: {error}.",
+                hint="The manifest was edited; generate or import the run again.",
+                code="damaged-file",
             ) from error
         return manifest
 
@@ -252,11 +260,15 @@ class Run:
         path = Path(path)
         where = path / "manifest.json"
         if not path.is_dir():
-            raise BadArgument(f"{path}: no such run.", hint="`slipstream simulate --out RUN` creates one.")
+            raise BadArgument(
+                f"{path}: no such run.", hint="`slipstream simulate --out RUN` creates one.", code="no-such-file"
+            )
         try:
             text = where.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise BadInput(f"{path}: not a run ({where.name} cannot be read).", hint=_DAMAGED) from error
+            raise BadInput(
+                f"{path}: not a run ({where.name} cannot be read).", hint=_DAMAGED, code="damaged-file"
+            ) from error
         run = cls(path, Manifest.from_json(text, str(where)))
         run._check_files()
         return run
@@ -273,16 +285,18 @@ class Run:
                 raise BadInput(
                     f"{file}: missing or truncated, or its contents differ from the manifest.",
                     hint=_DAMAGED,
+                    code="damaged-file",
                 ) from error
             if footer.num_rows != expressway.tuples:
                 raise BadInput(
                     f"{file}: {footer.num_rows:,} tuples, but the manifest lists {expressway.tuples:,}.",
                     hint=_DAMAGED,
+                    code="damaged-file",
                 )
             if [(f.name, f.type) for f in columns][: len(FIELDS)] != [(f.name, f.type) for f in SCHEMA]:
-                raise BadInput(f"{file}: does not have the columns of a run.", hint=_DAMAGED)
+                raise BadInput(f"{file}: does not have the columns of a run.", hint=_DAMAGED, code="damaged-file")
             if not _is_ordered_by_minute(footer, expressway):
-                raise BadInput(f"{file}: its minutes differ from the manifest.", hint=_DAMAGED)
+                raise BadInput(f"{file}: its minutes differ from the manifest.", hint=_DAMAGED, code="damaged-file")
 
     def verify(self) -> None:
         """Read every tuple and compare with the digests in the manifest."""
@@ -299,6 +313,7 @@ class Run:
                 raise BadInput(
                     f"{self.path / expressway.file}: contents differ from the manifest.",
                     hint=_DAMAGED,
+                    code="damaged-file",
                 )
 
     @property
@@ -325,6 +340,7 @@ class Run:
                 raise BadArgument(
                     f"{self.path}, {copies} times: the numbers of {what} would exceed 32 bits.",
                     hint="Give a smaller --multiply.",
+                    code="too-large",
                 )
         return Run(self.path, replace(self.manifest, multiply=copies))
 

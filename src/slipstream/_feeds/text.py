@@ -54,10 +54,10 @@ def file_size(source: Path) -> int:
     """The size of a file to import; refuse one that is missing or empty."""
     if not source.is_file():
         what = "a folder" if source.is_dir() else "no such file"
-        raise BadInput(f"{source}: {what}.", hint="Give a file to import.")
+        raise BadInput(f"{source}: {what}.", hint="Give a file to import.", code="unreadable-file")
     size = source.stat().st_size
     if not size:
-        raise BadInput(f"{source}: empty.", hint="Give a file with at least one tuple.")
+        raise BadInput(f"{source}: empty.", hint="Give a file with at least one tuple.", code="empty-input")
     return size
 
 
@@ -69,7 +69,9 @@ def open_text(source: Path) -> Iterator[IO[bytes]]:
             yield contents
     except (OSError, EOFError, zlib.error) as error:
         cause = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise BadInput(f"{source}: cannot be read ({cause}).", hint="The file may be truncated or damaged.") from error
+        raise BadInput(
+            f"{source}: cannot be read ({cause}).", hint="The file may be truncated or damaged.", code="unreadable-file"
+        ) from error
 
 
 def _blocks(source: Path) -> Iterator[pa.Table]:
@@ -87,7 +89,7 @@ def _blocks(source: Path) -> Iterator[pa.Table]:
                 plain = plain and _is_plain(block, original)
                 yield block
         except pa.ArrowInvalid as error:
-            raise _first_error(source) or BadInput(f"{source}: {error}", hint=_FORM) from error
+            raise _first_error(source) or BadInput(f"{source}: {error}", hint=_FORM, code="unreadable-file") from error
     if not plain:
         if complaint := _first_error(source):
             raise complaint
@@ -105,7 +107,7 @@ def _first_error(source: Path) -> BadInput | None:
     with open_text(source) as lines:
         for number, text in enumerate(lines, start=1):
             if complaint := describe_error(re.sub(rb"\r?\n$", b"", text)):
-                return BadInput(f"{source}, line {number}: {complaint}", hint=_FORM)
+                return BadInput(f"{source}, line {number}: {complaint}", hint=_FORM, code="unreadable-line")
     return None
 
 
@@ -184,6 +186,7 @@ class _Importer:
             raise BadInput(
                 f"{self._source}, line {self._lines + bad[0] + 1}: field 1 (type) is {kinds[bad[0]]}.",
                 hint="Types are 0 position report, 2 balance, 3 daily expenditure, 4 travel time.",
+                code="unreadable-line",
             )
 
     def _refuse_unplaceable(self, times: Ints) -> None:
@@ -194,6 +197,7 @@ class _Importer:
                 f"{self._source}, line {self._lines + bad[0] + 1}: time {times[bad[0]]} is negative or more than "
                 f"{DISORDER} s behind the lines before it.",
                 hint="Sort the file by its second field first: sort -s -t, -k2,2n FILE",
+                code="unreadable-line",
             )
 
     def _flush(self, before_minute: int) -> None:
@@ -206,7 +210,7 @@ class _Importer:
         self._waiting = self._waiting.filter(pa.array(~ready))
 
     def _write(self, table: pa.Table) -> None:
-        homes = self._home_of(table)
+        homes = self._find_home(table)
         times = table.column("time").to_numpy()
         order = np.lexsort((times, homes))
         table, homes, minutes = table.take(order), homes[order], times[order] // MINUTE
@@ -216,7 +220,7 @@ class _Importer:
         self._vids = max(self._vids, int(table.column("vid").to_numpy().max()) + 1)
         self._qids = max(self._qids, int(table.column("qid").to_numpy().max()) + 1)
 
-    def _home_of(self, table: pa.Table) -> Ints:
+    def _find_home(self, table: pa.Table) -> Ints:
         """The expressway under which each tuple is stored: its own, or its vehicle's if it has none (type 2)."""
         kinds, vids, xways = (table.column(name).to_numpy() for name in ("type", "vid", "xway"))
         reports = (kinds == POSITION) & (vids >= 0)
@@ -229,6 +233,7 @@ class _Importer:
                 raise BadInput(
                     f"{self._source}: more than {MOST_EXPRESSWAYS:,} expressways.",
                     hint="Check the fifth field (xway); if it is correct, split the file.",
+                    code="too-large",
                 )
             self._writers[xway] = ExpresswayWriter(self._stage, xway, WITH_LINE)
         return self._writers[xway]

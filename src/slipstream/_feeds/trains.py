@@ -137,6 +137,7 @@ def decode(second: int, reports: int, requests: int, train: bytes, arrived: int 
             f"A train of second {second} has {len(train)} bytes, expected {expected} for {reports} reports and "
             f"{requests} requests.",
             hint="It was truncated or made by another version; send it again.",
+            code="damaged-file",
         )
     columns: list[Any] = []
     place = 0

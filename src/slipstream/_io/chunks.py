@@ -219,7 +219,7 @@ class ChunkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The offset up to which a batch that starts at ``start`` can read now; ``ended`` if nothing will follow."""
 
     def narrowed(self, start: Offset, end: Offset, most: int) -> Offset:  # noqa: ARG002
-        """Where to stop instead of at ``end`` if about ``most`` tuples are enough."""
+        """Return an earlier end than ``end`` if about ``most`` tuples are enough."""
         return end
 
     @abstractmethod

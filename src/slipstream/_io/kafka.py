@@ -50,7 +50,9 @@ class Topic:
         match = re.fullmatch(rf"kafka:(?://)?({server}(?:,{server})*)/([A-Za-z0-9._-]+)", text)
         if not match:
             raise BadArgument(
-                f"{text}: not a topic.", hint="Write kafka:HOST:PORT/TOPIC; separate several HOST:PORT by commas."
+                f"{text}: not a topic.",
+                hint="Write kafka:HOST:PORT/TOPIC; separate several HOST:PORT by commas.",
+                code="malformed-value",
             )
         return cls(match[1], match[2])
 
@@ -78,7 +80,11 @@ class Topic:
                 why.append(str(getattr(error, "strerror", None) or error))
             else:
                 return
-        raise Unavailable(f"{self}: cannot reach a broker ({why[-1]}).", hint="Is it running? scripts/kafka.sh start")
+        raise Unavailable(
+            f"{self}: cannot reach a broker ({why[-1]}).",
+            hint="Is it running? scripts/kafka.sh start",
+            code="broker-unreachable",
+        )
 
     def __str__(self) -> str:
         return f"kafka:{self.servers}/{self.name}"
@@ -95,9 +101,14 @@ def read_settings(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
         for line in [text] if "=" in text else _lines(Path(text)):
             key, equals, value = (part.strip() for part in line.partition("="))
             if not equals or not key:
-                raise BadArgument(f"--kafka-config {line}: not a setting.", hint="Write KEY=VALUE, or give a file.")
+                raise BadArgument(
+                    f"--kafka-config {line}: not a setting.",
+                    hint="Write KEY=VALUE, or give a file.",
+                    code="malformed-value",
+                    found=line,
+                )
             if key in _RESERVED:
-                raise BadArgument(f"--kafka-config {key}: set by Slipstream.", hint="Remove it.")
+                raise BadArgument(f"--kafka-config {key}: set by Slipstream.", hint="Remove it.", code="not-allowed")
             found.append((key, value))
     return tuple(found)
 
@@ -107,6 +118,8 @@ def _lines(file: Path) -> list[str]:
         lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
         raise BadArgument(
-            f"--kafka-config {file}: cannot be read ({error}).", hint="Give KEY=VALUE, or a file of such lines."
+            f"--kafka-config {file}: cannot be read ({error}).",
+            hint="Give KEY=VALUE, or a file of such lines.",
+            code="unreadable-file",
         ) from error
     return [line for line in lines if line and not line.startswith("#")]

@@ -216,7 +216,7 @@ def named_parcels(progress: Progress, parsed: Sequence[Parsed], parts: int) -> l
     tuples, every = merge_named(
         [(one.tuples, names.concat_texts(()) if one.names is None else one.names) for one in parsed]
     )
-    part = names.parts_of(every, parts)
+    part = names.assign_parts(every, parts)
     made = []
     for parcel in divide(Parcel(progress, tuples), part[tuples[VID]], parts):
         used, places = np.unique(parcel.tuples[VID], return_inverse=True)
@@ -237,14 +237,14 @@ def reject_lines(rejects: list[Reject]) -> bytes:
     return b"".join(reason.encode() + b"," + line + b"\n" for line, reason in rejects)
 
 
-def fragment_of(tuples: Columns, fragments: int) -> Ints:
+def assign_fragments(tuples: Columns, fragments: int) -> Ints:
     """The number of the fragment that each tuple goes to."""
     return np.where(tuples["type"] == POSITION, tuples["xway"], tuples["vid"]) % fragments
 
 
 def parcels_by_fragment(whole: Parcel, fragments: int) -> list[Parcel]:
     """Make a parcel for each fragment, with all progress and its own tuples."""
-    return divide(whole, fragment_of(whole.tuples, fragments), fragments)
+    return divide(whole, assign_fragments(whole.tuples, fragments), fragments)
 
 
 def divide(whole: Parcel, part: Ints, parts: int) -> list[Parcel]:
@@ -272,6 +272,9 @@ def pack_frame(frame: DataFrame, packing: ReportPacking) -> DataFrame:
         raise BadArgument(
             f"The DataFrame has no column {missing[0]!r}; it has: {', '.join(frame.columns)}.",
             hint=f"Rename one: frame.withColumnRenamed('...', {missing[0]!r}).",
+            code="unknown-column",
+            found=missing[0],
+            expected=[*frame.columns],
         )
     types = {VID: "string"} if packing.named else {}
     numbers = [

@@ -45,12 +45,20 @@ def report_feed(
     if encoding in PARSERS and not (encoding == JSON and (columns or as_text)):
         if columns or fields:
             raise BadArgument(
-                f"--columns and --fields do not go with --format {encoding}.", hint=f"Give {', '.join(NAMED)}."
+                f"--columns and --fields do not go with --format {encoding}.",
+                hint=f"Give {', '.join(NAMED)}.",
+                code="conflicting-options",
             )
         return Feed(where, encoding, follow).with_settings(settings if where.startswith(KAFKA) else ())
     if encoding not in NAMED:
         known = dict.fromkeys([*PARSERS, *NAMED])
-        raise BadArgument(f"--format {encoding}: unknown.", hint=f"There are: {', '.join(known)}.")
+        raise BadArgument(
+            f"--format {encoding}: unknown.",
+            hint=f"Use one of: {', '.join(known)}.",
+            code="unknown-value",
+            expected=[*known],
+            found=encoding,
+        )
     schema = dict.fromkeys(FIELDS, "integer")
     optional = tuple(name for name in FIELDS if name not in REPORT)
     named = _fields(where, encoding, fields)
@@ -60,6 +68,9 @@ def report_feed(
             raise BadArgument(
                 f"{where}: no field for {', '.join(missing)}.",
                 hint=f"The fields are {', '.join(named)}. Map one of them: --columns {missing[0]}=FIELD.",
+                code="unknown-column",
+                found=missing,
+                expected=[*named],
             )
     columns = {name: field for name, field in columns.items() if name in schema}
     if as_text:

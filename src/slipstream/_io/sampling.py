@@ -1,4 +1,4 @@
-"""A look at a feed before a job reads it: the first tuples that are there, decoded as the job will decode them.
+"""Samples of a feed before a job reads it: the first available tuples, decoded as the job will decode them.
 
 Nothing is taken away: the job reads the same tuples again, from the beginning. A socket has nothing to look at, since
 what it sends is sent once.
@@ -20,7 +20,7 @@ from slipstream._tools import temporary
 
 
 def sample(feed: Feed, most: int, seconds: float) -> pa.Table:
-    """Return at most ``most`` tuples that are there now, as far as they can be read in so many seconds."""
+    """Return at most ``most`` of the tuples available now, reading for at most so many seconds."""
     assert feed.decoding is not None
     none = pa.schema([(name, TYPES[type_]) for name, type_ in feed.decoding.schema.items()]).empty_table()
     if is_live(feed.where):
@@ -35,7 +35,7 @@ def sample(feed: Feed, most: int, seconds: float) -> pa.Table:
 
 
 def _tuples(feed: Feed, most: int) -> Iterator[pa.Table]:
-    """The tuples of a feed, chunk by chunk, up to what is there when it is first asked."""
+    """Yield the tuples of a feed, chunk by chunk, up to its end at the first call."""
     with tempfile.TemporaryDirectory(prefix="sample-", dir=temporary.folder()) as folder:
         reader = feed.source(Path(folder)).streamReader(None)  # type: ignore[arg-type]
         assert isinstance(reader, ChunkReader)

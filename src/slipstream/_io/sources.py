@@ -16,7 +16,16 @@ from slipstream._errors import BadArgument, BadInput
 from slipstream._feeds.clock import Clock
 from slipstream._io.chunks import DecodedPacking, Packing, RawPacking
 from slipstream._io.formats.decoding import Decoding
-from slipstream._io.formats.encodings import AVRO, BINARY, CSV, MESSAGES, TRAIN, encoding_of, first_file, header_fields
+from slipstream._io.formats.encodings import (
+    AVRO,
+    BINARY,
+    CSV,
+    MESSAGES,
+    TRAIN,
+    first_file,
+    guess_encoding,
+    header_fields,
+)
 from slipstream._io.formats.registry import split_settings
 from slipstream._io.kafka import Topic
 from slipstream._io.readers import lines, spool, topic
@@ -96,12 +105,15 @@ class Feed:
             spool.parse_address(self.where)
         elif not Path(self.where).exists() and not self.follow:
             raise BadArgument(
-                f"{self.where}: no such file or folder.", hint="Give a run, a text file, or a folder of them."
+                f"{self.where}: no such file or folder.",
+                hint="Give a run, a text file, or a folder of them.",
+                code="no-such-file",
             )
         elif self.follow and self.encoding in BINARY and Path(self.where).is_file():
             raise BadArgument(
                 f"{self.where}: a file of {self.encoding} cannot be followed while it grows.",
                 hint="Follow a folder, and move complete files into it.",
+                code="conflicting-options",
             )
 
     def open(
@@ -194,14 +206,16 @@ def make_feed(
     definition: Definition | None = None,
 ) -> Feed:
     """Make the feed at ``where``, decoded to the columns of a schema; refuse one that does not fit."""
-    encoding = encoding or encoding_of(where)
+    encoding = encoding or guess_encoding(where)
     header = "" if fields or encoding != CSV else _header(where)
     named = _split_header(header) if header else list(fields)
     decoding = Decoding(encoding, dict(schema), dict(columns or {}), named, tuple(optional))
     decoding = _with_definition(replace(decoding, framed=where.startswith(KAFKA)), where, definition or Definition())
     feed = Feed(where, encoding, follow, header, decoding).with_settings(settings if where.startswith(KAFKA) else ())
     if where.startswith(TCP) and encoding in BINARY and encoding != TRAIN:
-        raise BadArgument(f"{where}: a socket cannot carry {encoding}.", hint="Send csv, json, text or train.")
+        raise BadArgument(
+            f"{where}: a socket cannot carry {encoding}.", hint="Send csv, json, text or train.", code="unknown-value"
+        )
     feed.check()
     _check_fields(feed, optional)
     return feed
@@ -216,6 +230,7 @@ def _with_definition(decoding: Decoding, where: str, definition: Definition) -> 
             raise BadArgument(
                 f"--format {encoding}: needs no schema.",
                 hint="--message-schema and --schema-registry go with avro and protobuf.",
+                code="conflicting-options",
             )
         return decoding
     own = encoding == AVRO and not where.startswith(KAFKA)  # an Avro file includes its schema
@@ -223,6 +238,7 @@ def _with_definition(decoding: Decoding, where: str, definition: Definition) -> 
         raise BadArgument(
             f"--format {encoding}: " + ("an Avro file includes its schema." if own else "no schema is given."),
             hint="Give either --message-schema FILE or, for a topic, --schema-registry URL.",
+            code="missing-value",
         )
     if definition.file is not None:
         from slipstream._io.formats.messages import read_definition
@@ -230,7 +246,9 @@ def _with_definition(decoding: Decoding, where: str, definition: Definition) -> 
         text, message = read_definition(encoding, definition.file)
         return replace(decoding, definition=text, message=message)
     if definition.registry and not where.startswith(KAFKA):
-        raise BadArgument("--schema-registry requires a topic.", hint="Give --message-schema FILE.")
+        raise BadArgument(
+            "--schema-registry requires a topic.", hint="Give --message-schema FILE.", code="conflicting-options"
+        )
     return replace(decoding, registry=definition.registry)
 
 
@@ -251,6 +269,9 @@ def _check_fields(feed: Feed, optional: Sequence[str]) -> None:
             raise BadArgument(
                 f"column {name!r}: the messages of {feed.where} have no field {place.field!r}.",
                 hint=f"They have: {', '.join(known)}. Map one of them: --columns {name}=FIELD.",
+                code="unknown-column",
+                found=place.field,
+                expected=[*known],
             )
 
 
@@ -271,7 +292,9 @@ def parquet_schema(where: str) -> dict[str, Any]:
     try:
         return {field.name: field.type for field in pq.read_schema(file)}
     except (OSError, pa.ArrowException) as error:
-        raise BadInput(f"{file}: {str(error).splitlines()[0]}", hint="Give a Parquet file.") from error
+        raise BadInput(
+            f"{file}: {str(error).splitlines()[0]}", hint="Give a Parquet file.", code="unreadable-file"
+        ) from error
 
 
 def _split_header(header: str) -> list[str]:
@@ -285,7 +308,11 @@ def _header(where: str) -> str:
     path = Path(where)
     first = path / first_file(where) if path.is_dir() else path
     if not first.is_file():
-        raise BadArgument(f"{where}: there is no file with a header.", hint="Name the fields: --fields id,time,x,y.")
+        raise BadArgument(
+            f"{where}: no file with a header.",
+            hint="Name the fields: --fields id,time,x,y.",
+            code="no-such-file",
+        )
     with first.open("rb") as file:
         return lines.parse_header(file.readline())
 

@@ -21,7 +21,7 @@ from slipstream._errors import BadArgument
 from slipstream._feeds import trains
 from slipstream._feeds.run import MINUTE, Run
 from slipstream._feeds.tuples import POSITION
-from slipstream._linear_road.replay import read_minute, second_of
+from slipstream._linear_road.replay import read_minute, select_second
 from slipstream._linear_road.rules import find_rules
 from slipstream._linear_road.state.accounts import Accounts
 from slipstream._linear_road.state.past_queries import Past
@@ -63,6 +63,8 @@ class FastForward:
             raise BadArgument(
                 f"--fast-forward-to {self.until} is not the start of a minute.",
                 hint=f"Give a multiple of {MINUTE}, such as {self.until // MINUTE * MINUTE}.",
+                code="out-of-range",
+                found=self.until,
             )
         folder.mkdir(parents=True, exist_ok=True)
         stored = Run.open(self.run).stored
@@ -132,6 +134,6 @@ def _columns(charges: list[Charges]) -> Any:
 def _trains(path: str, stored: int, minute: int) -> Iterator[trains.Train]:
     columns = read_minute(path, stored, minute)
     for second in range(minute * MINUTE, (minute + 1) * MINUTE):
-        tuples = second_of(columns, second)
+        tuples = select_second(columns, second)
         reports = {name: column[tuples["type"] == POSITION] for name, column in tuples.items()}
         yield trains.decode(second, *trains.encode(reports))

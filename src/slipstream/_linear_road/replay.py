@@ -178,7 +178,9 @@ class ReplayReader(DataSourceStreamReader):
             tables = [read_minute(self._replay.path, stored, minute) for stored in partition.stored]
             since, until = max(partition.since, minute * MINUTE), min(partition.until, (minute + 1) * MINUTE)
             for second in range(since, until):
-                base = [(x, second_of(columns, second)) for x, columns in zip(partition.stored, tables, strict=True)]
+                base = [
+                    (x, select_second(columns, second)) for x, columns in zip(partition.stored, tables, strict=True)
+                ]
                 batch = list(hops(run, base, partition.copies, self._replay.fragments))
                 if self._replay.train_length:
                     batch = [part for hop in batch for part in split_train(hop, self._replay.train_length)]
@@ -219,7 +221,7 @@ def read_minute(path: str, stored: int, minute: int) -> Columns:
     return found[1]
 
 
-def second_of(columns: Columns, second: int) -> Columns:
+def select_second(columns: Columns, second: int) -> Columns:
     """Return the tuples of one second."""
     first, last = np.searchsorted(columns["time"], (second, second + 1))
     return {name: column[first:last] for name, column in columns.items()}

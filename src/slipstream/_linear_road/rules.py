@@ -67,33 +67,43 @@ _registered: dict[str, Rules] = {}
 def register(rules: Rules) -> Rules:
     """Make a rule set known under its name."""
     if rules.name in RULES:
-        raise BadArgument(f"rules {rules.name!r}: that name is taken.", hint="Choose another name.")
+        raise BadArgument(
+            f"rules {rules.name!r}: that name is taken.",
+            hint="Choose another name.",
+            code="duplicate-name",
+            found=rules.name,
+        )
     _registered[rules.name] = rules
     return rules
 
 
-def registered(name: str) -> Rules | None:
+def find_registered(name: str) -> Rules | None:
     """Return a rule set of the user's own, if there is one of that name."""
     return _registered.get(name)
 
 
-def known() -> list[str]:
+def list_rules() -> list[str]:
     """Return the names of all rule sets."""
     return [*RULES, *_registered]
 
 
 def find_rules(name: str) -> Rules:
     """Return a rule set by name, or with a user's toll function given as ``module:function``."""
-    if rules := RULES.get(name) or registered(name):
+    if rules := RULES.get(name) or find_registered(name):
         return rules
     module, separator, function = name.partition(":")
     if not separator:
         raise BadArgument(
             f"--rules {name}: unknown rule set.",
-            hint=f"Use one of {', '.join(known())}, or module:function for your own toll function.",
+            hint=f"Use one of {', '.join(list_rules())}, or module:function for your own toll function.",
+            code="unknown-value",
+            expected=[*list_rules()],
+            found=name,
         )
     try:
         toll = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError) as error:
-        raise BadArgument(f"--rules {name}: {error}.", hint="The module must be importable.") from error
+        raise BadArgument(
+            f"--rules {name}: {error}.", hint="The module must be importable.", code="user-code"
+        ) from error
     return Rules(name, cast("TollFunction", toll))

@@ -124,7 +124,7 @@ def split_by_kind(answers: Answers) -> Iterator[tuple[AnswerTable, pa.Table]]:
 
 
 def _sort_order(table: AnswerTable, time: Ints, vid: Ints, qid: Ints) -> npt.NDArray[np.intp]:
-    """Return the order by time, vehicle and request; a vehicle gets one notification per second but may ask twice."""
+    """Return the order by time, vehicle and request; in one second a vehicle may make two requests."""
     return np.argsort(time.astype(np.int64) << 32 | vid) if table.id == "vid" else np.lexsort((qid, vid, time))
 
 

@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 
 from slipstream._errors import MALFORMED, BadInput
-from slipstream._moving.value import METRES, MovingPoint, check_metres, instant
+from slipstream._moving.plane import Plane
+from slipstream._moving.value import METRES, MovingPoint, check_metres, instant, project
 from slipstream._tools.strict_json import parse_json
 
 #: reference systems in degrees: WGS 84, ETRS89, NAD83
 DEGREES = ("4326", "4258", "4269")
 
-_PROJECT = "Project them to metres first, for example with {plane}"
+_PROJECT = "Project them to metres, for example with plane={plane}"
+_IN_DEGREES = "Project them to metres: give a plane, for example Plane.utm_at(13.4, 52.5)."
 _INSTANT = re.compile(r"\s*POINT\s*\(\s*([^\s()]+)\s+([^\s()]+)\s*\)\s*@\s*([^,\]\)\}]+)\s*", re.IGNORECASE)
 _SEQUENCE = re.compile(r"\s*[\[(]((?:[^\[\]()]|\([^()]*\))*)[\])]\s*")
 
@@ -34,17 +36,20 @@ def to_wkt(m: MovingPoint) -> str:
     return "{" + ", ".join(parts) + "}"
 
 
-def from_wkt(text: str, *, units: str | None = None) -> MovingPoint:
+def from_wkt(text: str, *, plane: Plane | None = None, units: str | None = None) -> MovingPoint:
     """Parse MobilityDB's text: an instant, a sequence or a set of sequences, with or without ``SRID=...;``.
 
-    Degrees are rejected. Without an SRID, coordinates that look like degrees are, unless ``units="m"`` is given.
+    With a ``plane``, coordinates are degrees and projected to it. Otherwise degrees are rejected; without an SRID,
+    so are coordinates that look like degrees, unless ``units="m"`` is given.
     """
     head, _, body = text.strip().rpartition(";")
     srid = head.upper().removeprefix("SRID=").strip()
-    if srid in DEGREES:
-        raise BadInput(f"{text[:60]!r}: coordinates in degrees.", hint="Project them to metres first.")
-    made = MovingPoint.of(_sequences(body.strip(), text))
-    if srid in ("", "0"):
+    if plane is None and srid in DEGREES:
+        raise BadInput(f"{text[:60]!r}: coordinates in degrees.", hint=_IN_DEGREES, code="bad-coordinates")
+    if plane is not None and srid not in ("", "0", *DEGREES):
+        raise BadInput(f"{text[:60]!r}: coordinates in metres.", hint="Leave out the plane.", code="bad-coordinates")
+    made = MovingPoint.of([project(vertices, plane) for vertices in _sequences(body.strip(), text)])
+    if plane is None and srid in ("", "0"):
         check_metres([made], repr(text[:60]), "its coordinates", f"{_PROJECT}; {METRES}.", units)
     return made
 
@@ -89,7 +94,10 @@ def _vertices(body: str, text: str) -> list[tuple[datetime, float, float]]:
 
 def _syntax_error(text: str) -> BadInput:
     return BadInput(
-        f"{text[:60]!r}: not a temporal point.", hint="Write {[POINT(x y)@2007-05-28 08:00:00+00, ...], ...}."
+        f"{text[:60]!r}: not a temporal point.",
+        hint="Write {[POINT(x y)@2007-05-28 08:00:00+00, ...], ...}.",
+        code="malformed-value",
+        found=text[:60],
     )
 
 
@@ -121,10 +129,11 @@ def to_mfjson(m: MovingPoint) -> str:
     return json.dumps({"type": "MovingPoint", "sequences": sequences, "interpolation": "Linear"})
 
 
-def from_mfjson(text: str, *, units: str | None = None) -> MovingPoint:
+def from_mfjson(text: str, *, plane: Plane | None = None, units: str | None = None) -> MovingPoint:
     """Parse Moving Features JSON: a MovingPoint with sequences, or with the members of a single sequence.
 
-    Degrees are rejected. Without a ``crs``, coordinates that look like degrees are, unless ``units="m"`` is given.
+    With a ``plane``, coordinates are degrees and projected to it. Otherwise degrees are rejected; without a ``crs``,
+    so are coordinates that look like degrees, unless ``units="m"`` is given.
     """
     try:
         body: dict[str, Any] = parse_json(text)
@@ -140,14 +149,22 @@ def from_mfjson(text: str, *, units: str | None = None) -> MovingPoint:
             if "datetimes" in part
         ]
     except MALFORMED as error:
-        raise BadInput(f"MF-JSON: {error}.", hint='Expected {"type": "MovingPoint", "sequences": [...]}.') from error
+        raise BadInput(
+            f"MF-JSON: {error}.", hint='Expected {"type": "MovingPoint", "sequences": [...]}.', code="malformed-value"
+        ) from error
     if body.get("interpolation", "Linear") not in ("Linear", ["Linear"]):
         raise BadInput(
-            f"MF-JSON: interpolation {body['interpolation']} is not supported.", hint="Use linear interpolation."
+            f"MF-JSON: interpolation {body['interpolation']} is not supported.",
+            hint="Use linear interpolation.",
+            code="malformed-value",
         )
-    if (crs := body.get("crs")) and any(name in json.dumps(crs) for name in (*DEGREES, "CRS84")):
-        raise BadInput("MF-JSON: coordinates in degrees.", hint="Project them to metres first.")
-    made = MovingPoint.of(sequences)
-    if not crs:
+    crs = body.get("crs")
+    in_degrees = crs is not None and any(name in json.dumps(crs) for name in (*DEGREES, "CRS84"))
+    if plane is None and in_degrees:
+        raise BadInput("MF-JSON: coordinates in degrees.", hint=_IN_DEGREES, code="bad-coordinates")
+    if plane is not None and crs and not in_degrees:
+        raise BadInput("MF-JSON: coordinates in metres.", hint="Leave out the plane.", code="bad-coordinates")
+    made = MovingPoint.of([project(vertices, plane) for vertices in sequences])
+    if plane is None and not crs:
         check_metres([made], "MF-JSON", "its coordinates", f"{_PROJECT}; {METRES}.", units)
     return made

@@ -23,6 +23,7 @@ from numba.core.errors import NumbaError
 from slipstream._errors import BadArgument, BadInput
 from slipstream._moving import columns, motion, nearness, places, types
 from slipstream._moving.columns import IPoints, Lines, MBools, MPoints, MReals, Periods, Points
+from slipstream._spark import workers
 from slipstream._tools.numba_tools import Bools, Longs
 
 if TYPE_CHECKING:
@@ -73,7 +74,9 @@ class Function:
             got = ", ".join(str(array.type) for array in arrays)
             expected = [p.annotation for p in inspect.signature(self.compute).parameters.values()]
             raise BadArgument(
-                f"{self.name}({got}): no such operator.", hint=f"{self.name} requires ({', '.join(expected)})."
+                f"{self.name}({got}): no such operator.",
+                hint=f"{self.name} requires ({', '.join(expected)}).",
+                code="bad-type",
             ) from error
 
 
@@ -259,7 +262,9 @@ def _circle(place: pa.Array, radius: pa.Array, corners: pa.Array) -> pa.Array:
 def _problem(moving: pa.Array) -> pa.Array:
     """A description of what is wrong with a moving point; null if it is valid. The one operator for invalid points."""
     if moving.type.num_fields != types.MPOINT.arrow.num_fields:
-        raise BadArgument(f"problem({moving.type}): no such operator.", hint="problem requires (MPoints).")
+        raise BadArgument(
+            f"problem({moving.type}): no such operator.", hint="problem requires (MPoints).", code="bad-type"
+        )
     found = columns.faults(moving)
     texts = {int(row): found.text(int(row)) for row in np.flatnonzero(found.code)}
     return pa.array([texts.get(row) for row in range(len(moving))], pa.string())
@@ -271,7 +276,9 @@ def _united(lists: pa.Array) -> pa.Array:
     first, last = offsets[0], offsets[-1]
     spans = lists.values.slice(first, last - first)
     if sum(field.null_count for field in spans.flatten()):
-        raise BadInput("united: an interval without begin or end.", hint="Remove such intervals.")
+        raise BadInput(
+            "united: an interval without begin or end.", hint="Remove such intervals.", code="invalid-trajectory"
+        )
     begin, end = (columns.read(field) for field in spans.flatten())
     order = np.lexsort((begin, np.repeat(np.arange(len(lists)), np.diff(offsets))))
     rows = columns.freeze((offsets - first).astype(np.int32))
@@ -330,7 +337,7 @@ def _mask(array: pa.Array) -> pa.Array | None:
     return array.is_null() if array.null_count else None
 
 
-def _array_of(kind: types.Type) -> types.Type:
+def _make_array_type(kind: types.Type) -> types.Type:
     return types.Type(f"{kind.name}s", f"array<{kind.sql}>", pa.list_(kind.arrow))
 
 
@@ -339,9 +346,9 @@ def _lift_operators() -> dict[str, tuple[types.Type, Callable[..., pa.Array], in
     known = {f.name: f for f in FUNCTIONS}
     each = [known[name] for name in ("atinstant", "present", "passes", "at", "atperiods")]
     lifted: dict[str, tuple[types.Type, Callable[..., pa.Array], int]] = {
-        f"{f.name}_each": (_array_of(f.returns), Each(f), 2) for f in each
+        f"{f.name}_each": (_make_array_type(f.returns), Each(f), 2) for f in each
     }
-    return lifted | {"travelled_all": (_array_of(types.REAL), All(known["travelled"]), 1)}
+    return lifted | {"travelled_all": (_make_array_type(types.REAL), All(known["travelled"]), 1)}
 
 
 #: operators that work directly on Arrow columns: result type, function, number of arguments
@@ -385,7 +392,16 @@ def _arrow_udf(call: Callable[..., pa.Array], arity: int, returns: str) -> Any:
 
 
 def register(spark: SparkSession) -> None:
-    """Register every operator as a SQL function of the session; changes none of its settings."""
+    """Register every operator as a SQL function of the session; changes none of its settings.
+
+    >>> import slipstream.functions as sf
+    >>> sf.register(trips.sparkSession)
+    >>> trips.selectExpr("id", "travelled(Trip) AS metres").toPandas()
+          id  metres
+    0  van-1  1000.0
+    1  van-2  1000.0
+    2  van-3     0.0
+    """
     for name in (*(function.name for function in FUNCTIONS), *ON_ARROW):
         spark.udf.register(name, operator(name))
     for name, (arguments, returns, body) in IN_SQL.items():
@@ -404,5 +420,6 @@ def operator(name: str) -> Callable[..., Column]:
     else:
         function = next(function for function in FUNCTIONS if function.name == name)
         returns, call, arity = function.returns, function, function.arity
+    workers.use_this_python()
     made: Callable[..., Column] = _arrow_udf(call, arity, returns.sql)
     return made

@@ -79,13 +79,19 @@ class Plane:
 
     def __post_init__(self) -> None:
         if not (-180 <= self.lon <= 180 and -90 <= self.lat <= 90):
-            raise BadArgument(f"Plane at lon {self.lon}, lat {self.lat}: not on the globe.", hint="Use degrees.")
+            raise BadArgument(
+                f"Plane at lon {self.lon}, lat {self.lat}: not on the globe.",
+                hint="Use degrees.",
+                code="bad-coordinates",
+            )
 
     @classmethod
     def utm(cls, zone: int, *, south: bool = False) -> Plane:
         """Return a UTM zone, 1 to 60, of the northern or southern hemisphere."""
         if not 1 <= zone <= 60:
-            raise BadArgument(f"UTM zone {zone}: not in 1 to 60.", hint="Zone 33 is 12 to 18 degrees east.")
+            raise BadArgument(
+                f"UTM zone {zone}: not in 1 to 60.", hint="Zone 33 is 12 to 18 degrees east.", code="bad-coordinates"
+            )
         y0, srid = (10_000_000.0, 32700 + zone) if south else (0.0, 32600 + zone)
         return cls(6.0 * zone - 183.0, 0.0, 0.9996, 500_000.0, y0, srid)
 
@@ -97,7 +103,7 @@ class Plane:
         True
         """
         if not (-180 <= lon <= 180 and -90 <= lat <= 90):
-            raise BadArgument(f"lon {lon}, lat {lat}: not on the globe.", hint="Use degrees.")
+            raise BadArgument(f"lon {lon}, lat {lat}: not on the globe.", hint="Use degrees.", code="bad-coordinates")
         return cls.utm(min(int((lon + 180) // 6) + 1, 60), south=lat < 0)
 
     @classmethod
@@ -136,6 +142,7 @@ def _reject(bad: Bools, lon: Floats, lat: Floats, why: str) -> None:
         raise BadInput(
             f"Place {int(at[0]) + 1 if at else 1}: lon {lon_[at]}, lat {lat_[at]}: {why}.",
             hint=f"Use a plane nearby, for example Plane.{_utm_name(lon_[at], lat_[at])}.",
+            code="bad-coordinates",
         )
 
 
@@ -238,4 +245,5 @@ def refuse_degrees(
     raise BadInput(
         f"{where}: {columns} look like degrees (around {lon:.4f}, {lat:.4f}), not metres.",
         hint=hint.replace("{plane}", f"Plane.{zone}"),
+        code="bad-coordinates",
     )

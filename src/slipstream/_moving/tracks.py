@@ -13,15 +13,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from defusedxml import ElementTree
 from defusedxml.common import DefusedXmlException
 
 from slipstream._errors import MALFORMED, BadArgument, BadInput, Unavailable
 from slipstream._moving.plane import Plane
-from slipstream._moving.value import METRES, MovingPoint, check_metres, instant, micros
-
-Vertex = tuple[datetime, float, float]
+from slipstream._moving.value import METRES, MovingPoint, Vertex, check_metres, instant, micros, project
 
 
 def read_gpx(path: Path, plane: Plane) -> MovingPoint:
@@ -32,7 +29,7 @@ def read_gpx(path: Path, plane: Plane) -> MovingPoint:
     try:
         root: Any = ElementTree.parse(path).getroot()
     except (ElementTree.ParseError, DefusedXmlException, OSError, *MALFORMED) as error:
-        raise BadInput(f"{path}: {error}.", hint="Use a GPX file.") from error
+        raise BadInput(f"{path}: {error}.", hint="Use a GPX file.", code="unreadable-file") from error
     segments = [
         [_gpx_point(path, number, point) for number, point in enumerate(segment.iterfind("{*}trkpt"), 1)]
         for segment in root.iterfind("{*}trk/{*}trkseg")
@@ -40,14 +37,12 @@ def read_gpx(path: Path, plane: Plane) -> MovingPoint:
     return _make_point([_project(segment, plane, path) for segment in segments if segment], path)
 
 
-def _project(vertices: list[Vertex], plane: Plane, path: Path) -> list[Vertex]:
+def _project(vertices: list[Vertex], plane: Plane | None, path: Path) -> list[Vertex]:
     """Project vertices in degrees to the plane."""
-    times, lon, lat = zip(*vertices, strict=True)
     try:
-        x, y = plane.project(np.array(lon), np.array(lat))
+        return project(vertices, plane)
     except BadInput as error:
-        raise BadInput(f"{path}: {error.message}", hint=error.hint) from error
-    return list(zip(times, x.tolist(), y.tolist(), strict=True))
+        raise error.within(str(path)) from error
 
 
 def _gpx_point(path: Path, number: int, point: Any) -> Vertex:
@@ -58,10 +53,16 @@ def _gpx_point(path: Path, number: int, point: Any) -> Vertex:
             float(point.get("lat")),
         )
     except MALFORMED as error:
-        raise BadInput(f"{path}, track point {number}: no time, lon or lat.", hint="A track requires times.") from error
+        raise BadInput(
+            f"{path}, track point {number}: no time, lon or lat.",
+            hint="A track requires times.",
+            code="unreadable-line",
+        ) from error
     if not (-180 <= lon <= 180 and -90 <= lat <= 90):
         raise BadInput(
-            f"{path}, track point {number}: lon {lon}, lat {lat} is not on the globe.", hint="GPX uses degrees."
+            f"{path}, track point {number}: lon {lon}, lat {lat} is not on the globe.",
+            hint="GPX uses degrees.",
+            code="bad-coordinates",
         )
     return t, lon, lat
 
@@ -70,7 +71,7 @@ def _make_point(sequences: Iterable[list[Vertex]], path: Path) -> MovingPoint:
     try:
         return MovingPoint.of(sequences)
     except BadInput as error:
-        raise BadInput(f"{path}: {error.message}", hint=error.hint) from error
+        raise error.within(str(path)) from error
 
 
 def read_csv(
@@ -94,11 +95,11 @@ def read_csv(
         raise BadArgument(
             "read_csv: lon, lat and plane must be given together.",
             hint="For example: plane=Plane.utm_at(13.4, 52.5), near Berlin.",
+            code="conflicting-options",
         )
     across, along = (lon, lat) if lon and lat else (x, y)
     rows = _csv_rows(path, who, t, across, along)
-    if plane is not None:
-        rows = {name: _project(vertices, plane, path) for name, vertices in rows.items()}
+    rows = {name: _project(vertices, plane, path) for name, vertices in rows.items()}
     points = {name: _make_point([vertices], path) for name, vertices in rows.items()}
     if plane is None:
         hint = f'Use lon="{x}", lat="{y}" and a plane, for example {{plane}}; {METRES}.'
@@ -113,12 +114,18 @@ def _csv_rows(path: Path, who: str, t: str, x: str, y: str) -> dict[str, list[Ve
             reader = csv.DictReader(file)
             if missing := sorted({who, t, x, y} - set(reader.fieldnames or ())):
                 raise BadInput(
-                    f"{path}, line 1: no column {', '.join(missing)}.", hint=f"Expected {who}, {t}, {x}, {y}."
+                    f"{path}, line 1: no column {', '.join(missing)}.",
+                    hint=f"Expected {who}, {t}, {x}, {y}.",
+                    code="unknown-column",
+                    found=[*(reader.fieldnames or ())],
+                    expected=[who, t, x, y],
                 )
             for line, row in enumerate(reader, 2):
                 rows.setdefault(row[who], []).append(_csv_vertex(path, line, row[t], row[x], row[y]))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise BadInput(f"{path}: cannot be read ({error}).", hint="Use a CSV file in UTF-8.") from error
+        raise BadInput(
+            f"{path}: cannot be read ({error}).", hint="Use a CSV file in UTF-8.", code="unreadable-file"
+        ) from error
     return rows
 
 
@@ -126,7 +133,9 @@ def _csv_vertex(path: Path, line: int, t: str, x: str, y: str) -> Vertex:
     try:
         return datetime.fromisoformat(t), float(x), float(y)
     except MALFORMED as error:
-        raise BadInput(f"{path}, line {line}: {error}.", hint="Expected an ISO time and two numbers.") from error
+        raise BadInput(
+            f"{path}, line {line}: {error}.", hint="Expected an ISO time and two numbers.", code="unreadable-line"
+        ) from error
 
 
 def _import_library(name: str) -> Any:
@@ -135,7 +144,9 @@ def _import_library(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise Unavailable(f"{name} is not installed.", hint="Install it with: pip install '.[frames]'") from error
+        raise Unavailable(
+            f"{name} is not installed.", hint="Install it with: pip install '.[frames]'", code="missing-software"
+        ) from error
 
 
 def to_geopandas(points: dict[str, MovingPoint], crs: str | None = None) -> Any:
@@ -173,7 +184,11 @@ def _frame_vertices(frame: Any) -> list[Vertex]:
 def _check_frame(crs: Any, points: dict[str, MovingPoint], units: str | None) -> None:
     """Reject degrees, by the reference system or, without one, by the coordinates."""
     if crs is not None and crs.is_geographic:
-        raise BadInput(f"The frame's coordinates are in degrees ({crs}).", hint="Project it first: frame.to_crs(...).")
+        raise BadInput(
+            f"The frame's coordinates are in degrees ({crs}).",
+            hint="Project it first: frame.to_crs(...).",
+            code="bad-coordinates",
+        )
     if crs is None:
         hint = f"Project it first: frame.set_crs(...).to_crs(...); {METRES}."
         check_metres(points.values(), "frame", "its coordinates", hint, units)

@@ -67,7 +67,9 @@ class Faults(NamedTuple):
         if self.code.any():
             row = int(np.flatnonzero(self.code)[0])
             where = f"{kind} in row {row + 1} of {len(self.code)}"
-            raise BadInput(f"{where}: {self.text(row)}", hint=_HINTS.get(kind, _HINTS["periods"]))
+            raise BadInput(
+                f"{where}: {self.text(row)}", hint=_HINTS.get(kind, _HINTS["periods"]), code="invalid-trajectory"
+            )
 
 
 @compiled

@@ -13,6 +13,7 @@ import pyarrow as pa
 from slipstream._errors import BadArgument, BadInput
 from slipstream._moving import columns, plane, types
 from slipstream._moving.columns import MPoints
+from slipstream._moving.plane import Plane
 from slipstream._tools.numba_tools import Floats, Ints, Longs
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -34,6 +35,23 @@ def instant(micros_: int) -> datetime:
     return EPOCH + int(micros_) * _MICRO
 
 
+#: an instant and a place
+Vertex = tuple[datetime, float, float]
+
+
+def project(vertices: Sequence[Vertex], onto: Plane | None) -> list[Vertex]:
+    """Project vertices in degrees to a plane; without one they are in metres already.
+
+    >>> project([(EPOCH, 13.4, 52.5)], None) == [(EPOCH, 13.4, 52.5)]
+    True
+    """
+    if onto is None or not vertices:
+        return list(vertices)
+    times, lon, lat = zip(*vertices, strict=True)
+    x, y = onto.project(np.array(lon), np.array(lat))
+    return list(zip(times, x.tolist(), y.tolist(), strict=True))
+
+
 @dataclass(frozen=True)
 class MovingPoint:
     """A moving point: vertices in time order, and where its sequences start.
@@ -49,7 +67,7 @@ class MovingPoint:
     starts: Ints
 
     @classmethod
-    def of(cls, sequences: Iterable[Sequence[tuple[datetime, float, float]]]) -> MovingPoint:
+    def of(cls, sequences: Iterable[Sequence[Vertex]]) -> MovingPoint:
         """Build a moving point from sequences of (instant, x, y)."""
         rows = [[(micros(t), x, y) for t, x, y in sequence] for sequence in sequences]
         sizes = [len(row) for row in rows]
@@ -63,7 +81,9 @@ class MovingPoint:
         """Return itself; raise an error if it is invalid."""
         if problem := self.problem():
             raise BadInput(
-                f"{where}: {problem}", hint="Sort by time, keep one row per instant, and drop invalid points."
+                f"{where}: {problem}",
+                hint="Sort by time, keep one row per instant, and drop invalid points.",
+                code="invalid-trajectory",
             )
         return self
 
@@ -97,6 +117,49 @@ class MovingPoint:
         dot = f'<circle cx="{x[0]:.2f}" cy="{y[0]:.2f}" r="{size / 60:.3f}" fill="#c0392b"/>'
         box = f"{-size / 20:.2f} {-size / 20:.2f} {1.1 * size:.2f} {1.1 * size:.2f}"
         return f'<svg xmlns="http://www.w3.org/2000/svg" width="300" height="300" viewBox="{box}">{lines}{dot}</svg>'
+
+    @classmethod
+    def from_wkt(cls, text: str, *, plane: Plane | None = None, units: str | None = None) -> MovingPoint:
+        """Parse MobilityDB's text: an instant, a sequence or a set of sequences, with or without ``SRID=...;``.
+
+        With a ``plane``, coordinates are degrees and projected to it. Otherwise they are metres; what looks like
+        degrees is rejected unless ``units="m"`` is given.
+
+        >>> MovingPoint.from_wkt("[POINT(0 0)@2026-05-04 08:00:00, POINT(300 400)@2026-05-04 08:01:00]").length
+        500.0
+        """
+        from slipstream._moving import formats
+
+        return formats.from_wkt(text, plane=plane, units=units)
+
+    def to_wkt(self) -> str:
+        """Format it as MobilityDB's text: sequences in brackets, all of them in braces.
+
+        >>> MovingPoint.from_wkt("POINT(3 4)@2026-05-04 08:00:00").to_wkt()
+        '{[POINT(3.0 4.0)@2026-05-04 08:00:00+00:00]}'
+        """
+        from slipstream._moving import formats
+
+        return formats.to_wkt(self)
+
+    @classmethod
+    def from_mfjson(cls, text: str, *, plane: Plane | None = None, units: str | None = None) -> MovingPoint:
+        """Parse OGC Moving Features JSON: a MovingPoint with sequences, or with the members of a single sequence.
+
+        ``plane`` and ``units`` are those of :meth:`from_wkt`.
+
+        >>> MovingPoint.from_mfjson(MovingPoint.from_wkt("POINT(3 4)@2026-05-04").to_mfjson()).x
+        array([3.])
+        """
+        from slipstream._moving import formats
+
+        return formats.from_mfjson(text, plane=plane, units=units)
+
+    def to_mfjson(self) -> str:
+        """Format it as OGC Moving Features JSON: a MovingPoint with linear interpolation."""
+        from slipstream._moving import formats
+
+        return formats.to_mfjson(self)
 
     def column(self) -> MPoints:
         """Return a column with this one row."""
@@ -150,7 +213,9 @@ def check_metres(points: Iterable[MovingPoint], where: str, what: str, hint: str
     ``{plane}`` in ``hint`` is replaced by a suitable plane.
     """
     if units not in (None, "m"):
-        raise BadArgument(f"units={units!r} is unknown.", hint='Use units="m", or omit it.')
+        raise BadArgument(
+            f"units={units!r} is unknown.", hint='Use units="m", or omit it.', code="unknown-value", found=units
+        )
     if units is None and (every := list(points)):
         m = to_column(every)
         speed = plane.speeds(m.t, m.x, m.y, np.repeat(np.arange(len(every)), np.diff(m.rows)))

@@ -197,7 +197,12 @@ class Arc:
         """
         origin, dot, port = text.partition(".")
         if dot and not port.isdigit():
-            raise BadInput(f"{text!r} is not an arc.", hint="Write the name of a source or box, or NAME.PORT.")
+            raise BadInput(
+                f"{text!r} is not an arc.",
+                hint="Write the name of a source or box, or NAME.PORT.",
+                code="malformed-value",
+                found=text,
+            )
         return cls(origin, int(port) if dot else 0)
 
 
@@ -288,7 +293,11 @@ class Network:
             if node.name == name:
                 return node
         raise BadInput(
-            f"network {self.name}: no box {name!r}.", hint=f"It has: {', '.join(n.name for n in self.nodes)}."
+            f"network {self.name}: no box {name!r}.",
+            hint=f"It has: {', '.join(n.name for n in self.nodes)}.",
+            code="unknown-name",
+            found=name,
+            expected=[n.name for n in self.nodes],
         )
 
     @property
@@ -374,7 +383,11 @@ class Stream:
         if isinstance(port, str):
             box = self.builder.build().node(self.arc.origin).box
             if not isinstance(box, Operator):
-                raise BadInput(f"{self.arc.origin}: outputs of a {box.kind} are numbered.", hint="Write [0], [1]...")
+                raise BadInput(
+                    f"{self.arc.origin}: outputs of a {box.kind} are numbered.",
+                    hint="Write [0], [1]...",
+                    code="unknown-name",
+                )
             port = box.port(port)
         return Stream(self.builder, Arc(self.arc.origin, port))
 

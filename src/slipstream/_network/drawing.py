@@ -24,7 +24,7 @@ from slipstream._network.algebra import (
     Running,
 )
 from slipstream._network.boxes.cuboids import CuboidLookup, CuboidQuery, Keep
-from slipstream._network.boxes.operators import Operator, parameters
+from slipstream._network.boxes.operators import Operator, list_parameters
 
 WIDTH, HEIGHT, GAP_X, GAP_Y, MARGIN = 176, 52, 64, 30, 32
 _COLOURS = {
@@ -117,7 +117,7 @@ def describe_box(box: Box) -> str:
         case CuboidLookup():
             words = f"{', '.join(box.columns.values())} of {box.by}"
         case Operator():
-            words = " ".join([box.name, *(f"{name} {value}" for name, value in parameters(box).items())]).strip()
+            words = " ".join([box.name, *(f"{name} {value}" for name, value in list_parameters(box).items())]).strip()
     return words
 
 

@@ -83,7 +83,9 @@ def load(path: Path, *, unloaded: bool = False) -> Network:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(
-            f"{path}: cannot be read.", hint="Give a network file; `slipstream examples` writes several."
+            f"{path}: cannot be read.",
+            hint="Give a network file; `slipstream examples` writes several.",
+            code="no-such-file",
         ) from error
     return loads(text, str(path), unloaded=unloaded)
 
@@ -100,7 +102,7 @@ def loads(text: str, where: str = "network", *, unloaded: bool = False) -> Netwo
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or f"not YAML ({type(error).__name__})"
-        raise BadInput(f"{where}{line}: {problem}.", hint="Fix the YAML there.") from error
+        raise BadInput(f"{where}{line}: {problem}.", hint="Fix the YAML there.", code="unreadable-file") from error
     return _Reader(where, unloaded=unloaded).network(body)
 
 
@@ -205,8 +207,8 @@ def _operator(box: Operator) -> dict[str, Any]:
         case Unloaded():
             return {"operator": box.name, "parameters": box.given or None}
     if box.kind == "toll":
-        return {"toll": {name: getattr(value, "name", value) for name, value in operators.parameters(box).items()}}
-    return {"operator": box.name, "parameters": operators.parameters(box) or None}
+        return {"toll": {name: getattr(value, "name", value) for name, value in operators.list_parameters(box).items()}}
+    return {"operator": box.name, "parameters": operators.list_parameters(box) or None}
 
 
 def _order(order: Order) -> dict[str, Any]:
@@ -222,7 +224,7 @@ def _output(output: Output, name: ArcNames, archive: Node | None) -> dict[str, A
     quality = output.quality
     body: dict[str, Any] = {"from": name(output.arc)}
     if archive is not None and isinstance(archive.box, Operator):
-        body = {"from": name(archive.inputs[0]), "archive": operators.parameters(archive.box)}
+        body = {"from": name(archive.inputs[0]), "archive": operators.list_parameters(archive.box)}
     if quality.delay != DELAY:
         body["delay"] = _points(quality.delay)
     if quality.drop != DROP:
@@ -267,6 +269,7 @@ class _Reader:
             raise BadInput(
                 f"{where}: network format {repr(fields['version'])}, but this version reads {VERSION}.",
                 hint="Use the version that wrote it.",
+                code="wrong-version",
             )
         self._named = _named_outputs(fields) if self._unloaded else {}
         nodes = [read() for read in self._each(fields, "boxes", self._node)]
@@ -286,7 +289,11 @@ class _Reader:
     def _each(self, fields: dict[str, Any], key: str, read: Callable[[str, str, Any], Any]) -> list[Any]:
         body = fields.get(key) or {}
         if not isinstance(body, dict):
-            raise BadInput(f"{self._where}, {key}: not a mapping of names.", hint="Write one name per line.")
+            raise BadInput(
+                f"{self._where}, {key}: not a mapping of names.",
+                hint="Write one name per line.",
+                code="malformed-value",
+            )
         return [self._read_at(f"{key}.{name}", read, str(name), part) for name, part in body.items()]
 
     def _read_at(self, place: str, read: Callable[..., Any], *given: Any) -> Any:
@@ -297,27 +304,37 @@ class _Reader:
 
     def _fields(self, where: str, body: Any, needed: set[str], allowed: set[str]) -> dict[str, Any]:
         if not isinstance(body, dict):
-            raise BadInput(f"{where}: not a mapping.", hint=f"It needs: {', '.join(sorted(needed))}.")
+            raise BadInput(
+                f"{where}: not a mapping.", hint=f"It needs: {', '.join(sorted(needed))}.", code="malformed-value"
+            )
         for key in body:
             if key not in needed | allowed:
                 near = difflib.get_close_matches(str(key), needed | allowed, 1)
                 guess = f"Did you mean {near[0]!r}?" if near else f"It takes: {', '.join(sorted(needed | allowed))}."
-                raise BadInput(f"{where}: no field {repr(key)} here.", hint=guess)
+                raise BadInput(f"{where}: no field {repr(key)} here.", hint=guess, code="unknown-field")
         for key in sorted(needed):
             if key not in body:
-                raise BadInput(f"{where}: {key!r} is missing.", hint=f"It needs: {', '.join(sorted(needed))}.")
+                raise BadInput(
+                    f"{where}: {key!r} is missing.",
+                    hint=f"It needs: {', '.join(sorted(needed))}.",
+                    code="missing-value",
+                )
         return dict(body)
 
     def _text(self, where: str, value: Any) -> str:
         if not isinstance(value, str):
             raise BadInput(
-                f"{where}: {repr(value)} is not text.", hint="Put it in quotes if it looks like another type."
+                f"{where}: {repr(value)} is not text.",
+                hint="Put it in quotes if it looks like another type.",
+                code="malformed-value",
             )
         return value
 
     def _texts(self, where: str, body: Any) -> dict[str, str]:
         if not isinstance(body, dict):
-            raise BadInput(f"{where}: not a mapping of names to text.", hint="Write name: value pairs.")
+            raise BadInput(
+                f"{where}: not a mapping of names to text.", hint="Write name: value pairs.", code="malformed-value"
+            )
         return {str(name): self._text(f"{where}.{name}", text) for name, text in body.items()}
 
     def _list(self, where: str, value: Any) -> tuple[str, ...]:
@@ -326,16 +343,22 @@ class _Reader:
 
     def _number(self, where: str, value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise BadInput(f"{where}: {repr(value)} is not a number.", hint="Give a number.")
+            raise BadInput(f"{where}: {repr(value)} is not a number.", hint="Give a number.", code="malformed-value")
         if not abs(value) <= _LARGEST:
-            raise BadInput(f"{where}: {repr(value)} is out of range.", hint="Give a number up to 2^53.")
+            raise BadInput(
+                f"{where}: {repr(value)} is out of range.", hint="Give a number up to 2^53.", code="out-of-range"
+            )
         return value
 
     def _node(self, where: str, name: str, body: Any) -> Callable[[], Node]:
         """A box; the arcs into it are read when all boxes are known."""
         kinds = [kind for kind in _BOX_FIELDS if isinstance(body, dict) and kind in body]
         if len(kinds) != 1:
-            raise BadInput(f"{where}: no box type, or more than one.", hint=f"Give one of: {', '.join(_BOX_FIELDS)}.")
+            raise BadInput(
+                f"{where}: no box type, or more than one.",
+                hint=f"Give one of: {', '.join(_BOX_FIELDS)}.",
+                code="bad-network",
+            )
         kind = kinds[0]
         needed, allowed = _BOX_FIELDS[kind]
         fields = self._fields(where, body, {kind, "from", *needed}, {"group", "note", *allowed})
@@ -404,7 +427,12 @@ class _Reader:
     def _keep(self, where: str, fields: dict[str, Any]) -> Keep:
         ranges = fields.get("ranges", [])
         if not isinstance(ranges, list) or not all(type(bound) is int for bound in ranges):
-            raise BadInput(f"{where}.ranges: {ranges!r} are not integers.", hint="Write ranges: [1000, 2000].")
+            raise BadInput(
+                f"{where}.ranges: {ranges!r} are not integers.",
+                hint="Write ranges: [1000, 2000].",
+                code="malformed-value",
+                found=ranges,
+            )
         return Keep(self._cuboid(f"{where}, keep", fields["keep"]), tuple(ranges))
 
     def _cuboid(self, where: str, value: Any) -> str:
@@ -428,7 +456,11 @@ class _Reader:
     def _truth(self, where: str, fields: dict[str, Any], key: str) -> bool:
         value = fields.get(key, False)
         if not isinstance(value, bool):
-            raise BadInput(f"{where}.{key}: {repr(value)} is neither true nor false.", hint=f"Write {key}: true.")
+            raise BadInput(
+                f"{where}.{key}: {repr(value)} is neither true nor false.",
+                hint=f"Write {key}: true.",
+                code="malformed-value",
+            )
         return value
 
     def _operator(self, where: str, name: str, fields: dict[str, Any]) -> Operator:
@@ -437,9 +469,9 @@ class _Reader:
             kind = operators.find(called)
         except BadInput as error:
             if not self._unloaded:
-                raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
+                raise error.within(where, BadInput) from error
             takes = len(self._list(f"{where}, from", fields["from"]))
-            return operators.unloaded(called, takes, tuple(self._named.get(name, ())))(given)
+            return operators.make_unloaded(called, takes, tuple(self._named.get(name, ())))(given)
         return self._parameters(f"{where}, parameters", kind, given)
 
     def _parameters(self, where: str, kind: type[Operator], body: Any) -> Operator:
@@ -450,9 +482,11 @@ class _Reader:
         try:
             return decode_as(kind, fields)
         except BadInput as error:
-            raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
+            raise error.within(where, BadInput) from error
         except MALFORMED as error:
-            raise BadInput(f"{where}: {error}.", hint=f"It takes: {_signature(kind)}.") from error
+            raise BadInput(
+                f"{where}: {error}.", hint=f"It takes: {_signature(kind)}.", code="malformed-value"
+            ) from error
 
     def _maybe(self, where: str, fields: dict[str, Any], key: str) -> float | None:
         return None if fields.get(key) is None else self._number(f"{where}, {key}", fields[key])
@@ -461,7 +495,11 @@ class _Reader:
         fields = self._fields(where, body, {"on"}, {"slack", "group_by"})
         slack = self._number(f"{where}.slack", fields.get("slack", 0))
         if slack != int(slack):
-            raise BadInput(f"{where}.slack: {slack} is not an integer.", hint="Slack is a number of tuples.")
+            raise BadInput(
+                f"{where}.slack: {slack} is not an integer.",
+                hint="Slack is a number of tuples.",
+                code="malformed-value",
+            )
         group_by = self._list(f"{where}.group_by", fields.get("group_by", []))
         return Order(self._text(f"{where}.on", fields["on"]), int(slack), group_by)
 
@@ -489,7 +527,9 @@ class _Reader:
         arc = self._arc(f"{where}.from", fields["from"])
         view, to = self._truth(where, fields, "view"), self._destinations(f"{where}.to", fields.get("to", []))
         if view and to:
-            raise BadInput(f"{where}: a view cannot have a destination.", hint="Remove view: or to:.")
+            raise BadInput(
+                f"{where}: a view cannot have a destination.", hint="Remove view: or to:.", code="bad-network"
+            )
         return Output(name, arc, quality, view, *self._kept(where, fields), to)
 
     def _destinations(self, where: str, value: Any) -> tuple[str, ...]:
@@ -498,16 +538,18 @@ class _Reader:
             try:
                 check_inside(one)
             except BadArgument as error:
-                raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
+                raise error.within(where, BadInput) from error
         return found
 
     def _graph(self, where: str, body: Any) -> Graph:
         try:
             return Graph(tuple((float(x), float(y)) for x, y in body))
         except BadInput as error:
-            raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
+            raise error.within(where, BadInput) from error
         except MALFORMED as error:
-            raise BadInput(f"{where}: not a QoS graph.", hint="Write [[x, utility], ...].") from error
+            raise BadInput(
+                f"{where}: not a QoS graph.", hint="Write [[x, utility], ...].", code="malformed-value"
+            ) from error
 
     def _arc(self, where: str, value: Any) -> Arc:
         text = self._text(where, value)
@@ -518,7 +560,7 @@ class _Reader:
                 return Arc(origin, box.port(output))
             return Arc.parse(text)
         except BadInput as error:
-            raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
+            raise error.within(where, BadInput) from error
 
     def _point(self, where: str, name: str, body: Any) -> ConnectionPoint:
         fields = self._fields(where, body, {"from"}, {"key", *_KEEP})

@@ -143,7 +143,7 @@ def merge(one: Longs, places: Longs, two: Longs, begin: int) -> Longs:
     return found
 
 
-def places_of(*trains: Train) -> list[Longs]:
+def find_places(*trains: Train) -> list[Longs]:
     """The place of each tuple among those of all trains, by arrival; what one arrival caused, train by train."""
     lengths = [len(train) for train in trains]
     sorted_ = merge_order([np.ascontiguousarray(train.order[:, :1]) for train in trains])

@@ -15,7 +15,6 @@ import numpy as np
 
 from slipstream._errors import BadArgument
 from slipstream._network.boxes import operators
-from slipstream._network.flow import LIST
 from slipstream._network.types import SPARK_TYPES
 from slipstream._sql.allowed import AGGREGATES, FUNCTIONS, KEYWORDS, TYPES
 
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
 
 #: stored tables: name -> column -> values
 Stored: TypeAlias = Mapping[str, Mapping[str, Any]]
-
-#: the types a column can have, including those that only outputs accept
-DELIVERED_TYPES = {**SPARK_TYPES, LIST: "array<double>"}
 
 
 @dataclass(frozen=True)
@@ -95,6 +91,8 @@ class ScalarFunction:
             raise BadArgument(
                 f"function {self.name}: no table {name!r}.",
                 hint="Declare it under tables:, and use only functions that run in one stage (network describe).",
+                code="unknown-name",
+                found=name,
             )
         return tables[name]
 
@@ -137,9 +135,18 @@ def register(function: Any) -> Any:
         return operators.register(function)
     name = function.name.lower()
     if name in {*SQL_AGGREGATES, *AGGREGATES, *FUNCTIONS, *KEYWORDS, *TYPES}:
-        raise BadArgument(f"function {function.name}: SQL has a function of that name.", hint="Choose another name.")
+        raise BadArgument(
+            f"function {function.name}: SQL has a function of that name.",
+            hint="Choose another name.",
+            code="duplicate-name",
+        )
     if not re.fullmatch(r"[a-z_][a-z0-9_]*", name):
-        raise BadArgument(f"function {function.name!r}: not a name.", hint="Use letters, digits and underscores.")
+        raise BadArgument(
+            f"function {function.name!r}: not a name.",
+            hint="Use letters, digits and underscores.",
+            code="bad-name",
+            found=function.name,
+        )
     if isinstance(function, ScalarFunction):
         _scalars[name] = function
     else:
@@ -162,7 +169,7 @@ def with_tables() -> frozenset[str]:
     return frozenset(name for name, function in _scalars.items() if function.tables)
 
 
-def tables_of(name: str) -> tuple[str, ...]:
+def find_tables(name: str) -> tuple[str, ...]:
     """The stored tables that a scalar function of the user's looks things up in."""
     return _scalars[name].tables
 
@@ -177,7 +184,11 @@ def install(spark: SparkSession, names: Iterable[str], tables: Stored | None = N
     vectorised: Any = pandas_udf
     for name in _scalars.keys() & set(names):
         if is_spark(spark, name):
-            raise BadArgument(f"function {name}: Spark has a function of that name.", hint="Choose another name.")
+            raise BadArgument(
+                f"function {name}: Spark has a function of that name.",
+                hint="Choose another name.",
+                code="duplicate-name",
+            )
         scalar = _scalars[name]
         spark.udf.register(name, vectorised(_call(scalar, tables), SPARK_TYPES[scalar.returns]))
 
@@ -207,7 +218,7 @@ def is_python(names: Iterable[str]) -> bool:
     return not _scalars.keys().isdisjoint(names)
 
 
-def registered(name: str) -> WindowFunction | VectorFunction | None:
+def find_registered(name: str) -> WindowFunction | VectorFunction | None:
     """The user's window function of that name, if there is one."""
     return _registered.get(name.lower())
 

@@ -38,7 +38,7 @@ from slipstream._network.algebra import (
     Schema,
     Union,
 )
-from slipstream._network.boxes.cuboids import CuboidQuery, cuboids_of
+from slipstream._network.boxes.cuboids import CuboidQuery, collect_cuboids
 from slipstream._network.boxes.operators import UNKNOWN, Operator
 from slipstream._network.flow import LIST
 from slipstream._network.sql import expressions
@@ -108,7 +108,7 @@ def check(network: Network, spark: SparkSession | None) -> Checked:
     checker = _Checker(checked, spark)
     for node in checked.nodes:
         checker.check(node)
-    cuboids_of(node.box for node in network.nodes)
+    collect_cuboids((node.box, checked.inputs(node)) for node in checked.nodes)
     _check_ends(checked)
     return checked
 
@@ -139,11 +139,18 @@ def _check_names(network: Network) -> None:
     for kind, group in (("box", names), ("output", [end.name for end in network.ends])):
         for name in group:
             if group.count(name) > 1:
-                raise BadInput(f"network {network.name}: the {kind} name {name!r} is used twice.", hint="Rename one.")
+                raise BadInput(
+                    f"network {network.name}: the {kind} name {name!r} is used twice.",
+                    hint="Rename one.",
+                    code="duplicate-name",
+                    found=name,
+                )
             if not name.isidentifier():
                 raise BadInput(
                     f"network {network.name}: {name!r} is not a valid name.",
                     hint="Use letters, digits and underscores.",
+                    code="bad-name",
+                    found=name,
                 )
     known = set(names)
     for node in network.nodes:
@@ -176,28 +183,36 @@ def _sort_nodes(network: Network) -> list[Node]:
         return [nodes[name] for name in TopologicalSorter(graph).static_order()]
     except CycleError as error:
         loop = " -> ".join(reversed(error.args[1]))
-        raise BadInput(f"network {network.name}: boxes in a loop: {loop}.", hint="Remove one of these arcs.") from error
+        raise BadInput(
+            f"network {network.name}: boxes in a loop: {loop}.", hint="Remove one of these arcs.", code="bad-network"
+        ) from error
 
 
 def _check_types(where: str, schema: Schema, more: tuple[str, ...] = ()) -> None:
     if not schema:
-        raise BadInput(f"{where}: no columns.", hint="Give at least one column and its type.")
+        raise BadInput(f"{where}: no columns.", hint="Give at least one column and its type.", code="missing-value")
     for name, type_ in schema.items():
         if type_ not in (*TYPES, *more, UNKNOWN):
             hint = f"Types: {', '.join(TYPES.values())}."
             with locate(field=name):
-                raise BadInput(f"{where}, column {name}: unknown type {type_!r}.", hint=hint, found=type_)
+                raise BadInput(
+                    f"{where}, column {name}: unknown type {type_!r}.", hint=hint, found=type_, code="bad-type"
+                )
         if not expressions.can_name(name):
             raise BadInput(
                 f"{where}: {name!r} is not a valid column name.",
                 hint="Use any printable characters except ` and \\.",
+                code="bad-name",
+                found=name,
             )
         if name in _RESERVED or re.fullmatch(r"_q\d+", name):
-            raise BadInput(f"{where}: {name!r} is reserved.", hint="Choose another name.")
+            raise BadInput(f"{where}: {name!r} is reserved.", hint="Choose another name.", code="bad-name", found=name)
     alike = Counter(name.lower() for name in schema)
     if twice := [name for name in schema if alike[name.lower()] > 1]:
         raise BadInput(
-            f"{where}: {' and '.join(map(repr, twice[:2]))} are the same column in SQL.", hint="Rename one of them."
+            f"{where}: {' and '.join(map(repr, twice[:2]))} are the same column in SQL.",
+            hint="Rename one of them.",
+            code="duplicate-name",
         )
 
 
@@ -205,7 +220,7 @@ def _check_ends(checked: Checked) -> None:
     network = checked.network
     published = [node for node in network.nodes if isinstance(node.box, Operator) and node.box.published()]
     if not network.outputs and not published:
-        raise BadInput(f"network {network.name}: no output.", hint="Add an output.")
+        raise BadInput(f"network {network.name}: no output.", hint="Add an output.", code="bad-network")
     for output in network.outputs:
         where = f"network {network.name}, output {output.name}"
         with locate(where, box=f"outputs.{output.name}"):
@@ -237,7 +252,9 @@ def _check_output(checked: Checked, where: str, output: Output) -> None:
     if output.view:
         _check_has_no_lists(where, output.arc, schema)
     if not output.view and (output.keep_seconds, output.keep_tuples) != (None, None):
-        raise BadInput(f"{where}: only a view can have keep_...", hint="Add view: true, or remove keep_....")
+        raise BadInput(
+            f"{where}: only a view can have keep_...", hint="Add view: true, or remove keep_....", code="bad-network"
+        )
 
 
 def _check_has_no_lists(where: str, arc: Arc, schema: Schema) -> None:
@@ -246,15 +263,22 @@ def _check_has_no_lists(where: str, arc: Arc, schema: Schema) -> None:
             raise BadInput(
                 f"{where}: column {name!r} of {arc} is an atomic stream.",
                 hint=f"Only an output can have one. Write {name}[0], or a function of it.",
+                code="bad-type",
             )
 
 
 def _check_arc(checked: Checked, where: str, arc: Arc) -> None:
     if arc not in checked.schemas:
         ports = sum(other.origin == arc.origin for other in checked.schemas)
-        raise BadInput(f"{where}: {arc.origin} has no output {arc.port}.", hint=f"It has 0 to {ports - 1}.")
+        raise BadInput(
+            f"{where}: {arc.origin} has no output {arc.port}.", hint=f"It has 0 to {ports - 1}.", code="unknown-name"
+        )
     if arc.origin in {table.name for table in checked.network.tables}:
-        raise BadInput(f"{where}: {arc.origin} is a stored table.", hint="A stored table can only be joined with.")
+        raise BadInput(
+            f"{where}: {arc.origin} is a stored table.",
+            hint="A stored table can only be joined with.",
+            code="bad-network",
+        )
 
 
 class _Checker:
@@ -289,6 +313,7 @@ class _Checker:
             raise BadInput(
                 f"{where}: its texts may be {self._growth[node.name]:,.0f} times as long as the input's.",
                 hint=f"At most {MAX_GROWTH:,} times: concatenate or replace less.",
+                code="too-large",
             )
 
     def _outputs(self, where: str, node: Node, inputs: list[Schema]) -> list[Schema]:
@@ -302,7 +327,11 @@ class _Checker:
             case BSort():
                 self._order(where, node.box.order, inputs[0])
                 if node.box.order.on == TUP:
-                    raise BadInput(f"{where}: tuples are already in the order of {TUP}.", hint="Sort on a column.")
+                    raise BadInput(
+                        f"{where}: tuples are already in the order of {TUP}.",
+                        hint="Sort on a column.",
+                        code="bad-network",
+                    )
                 outputs = [inputs[0]]
             case Aggregate():
                 outputs = [self._aggregate(where, node.box, inputs[0])]
@@ -326,7 +355,7 @@ class _Checker:
         if isinstance(node.box, Operator):
             wanted = (node.box.takes, node.box.takes)
         if not wanted[0] <= len(node.inputs) <= wanted[1]:
-            raise BadInput(f"{where}: {len(node.inputs)} inputs.", hint=f"It takes {wanted[0]}.")
+            raise BadInput(f"{where}: {len(node.inputs)} inputs.", hint=f"It takes {wanted[0]}.", code="bad-network")
         for side, arc in enumerate(node.inputs):
             if side == self._checked.table_side(node):
                 continue
@@ -340,11 +369,12 @@ class _Checker:
             found = box.outputs(*lender, *map(spark_schema, inputs))
             schemas = [plain_schema(found[port]) for port in box.ports]
         except SlipstreamError as error:
-            raise BadInput(f"{where}: {error.message}", hint=error.hint) from error
+            raise error.within(where, BadInput) from error
         except Exception as error:
             raise BadInput(
                 f"{where}: its outputs cannot be derived: {type(error).__name__}: {error}.",
                 hint=f"Fix {type(box).__name__}.outputs: it must return a schema for each of {', '.join(box.ports)}.",
+                code="user-code",
             ) from error
         for schema in inputs[len(lender) :]:
             for column in box.key:
@@ -357,13 +387,17 @@ class _Checker:
         origin = next((other for other in self._checked.nodes if other.name == arc.origin), None)
         lends = isinstance(origin, Node) and isinstance(origin.box, Operator) and not origin.box.borrows
         if not lends or arc.port:
-            raise BadInput(f"its first input {arc} is not a keep box.", hint="Give the name of a keep box first.")
+            raise BadInput(
+                f"its first input {arc} is not a keep box.",
+                hint="Give the name of a keep box first.",
+                code="bad-network",
+            )
         assert origin is not None
         return origin.box
 
     def _filter(self, where: str, box: Filter, schema: Schema) -> list[Schema]:
         if not box.predicates:
-            raise BadInput(f"{where}: no predicate.", hint="Give at least one.")
+            raise BadInput(f"{where}: no predicate.", hint="Give at least one.", code="missing-value")
         for predicate in box.predicates:
             self._predicate(where, schema, predicate)
         return [schema] * (len(box.predicates) + 1)
@@ -384,12 +418,15 @@ class _Checker:
                 raise BadInput(
                     f"{where}: {arc} has {_format_schema(schema)}, {node.inputs[0]} has {_format_schema(inputs[0])}.",
                     hint="Convert them to one schema with a map box.",
+                    code="bad-type",
                 )
         return inputs[0]
 
     def _order(self, where: str, order: Order, schema: Schema) -> None:
         if order.slack < 0:
-            raise BadInput(f"{where}: slack {order.slack}.", hint="Slack is a number of tuples, 0 or more.")
+            raise BadInput(
+                f"{where}: slack {order.slack}.", hint="Slack is a number of tuples, 0 or more.", code="out-of-range"
+            )
         for name in order.group_by:
             _check_known(f"{where}: group_by column", name, schema, code=UNKNOWN_COLUMN)
         self._checked.types["0L", _format_schema(schema)] = "integer"
@@ -401,15 +438,24 @@ class _Checker:
                 raise BadInput(
                     f"{where}: order column {order.on!r} is {spark_type(schema[order.on])}.",
                     hint="It must be a number.",
+                    code="bad-type",
                 )
 
     def _aggregate(self, where: str, box: Aggregate, schema: Schema) -> Schema:
         self._order(where, box.order, schema)
         if box.size <= 0 or box.advance <= 0 or (box.timeout is not None and box.timeout <= 0):
-            raise BadInput(f"{where}: size, advance and timeout must be above 0.", hint="Fix size, advance or timeout.")
+            raise BadInput(
+                f"{where}: size, advance and timeout must be above 0.",
+                hint="Fix size, advance or timeout.",
+                code="out-of-range",
+            )
         on = "integer" if box.order.on == TUP else schema[box.order.on]
         if on == "integer" and (box.size % 1 or box.advance % 1):
-            raise BadInput(f"{where}: size or advance is not an integer, but {box.order.on} is.", hint="Use integers.")
+            raise BadInput(
+                f"{where}: size or advance is not an integer, but {box.order.on} is.",
+                hint="Use integers.",
+                code="malformed-value",
+            )
         keys = {name: schema[name] for name in box.order.group_by} | {box.order.column: on}
         return keys | self._functions(where, box.functions, schema, keys)
 
@@ -417,12 +463,17 @@ class _Checker:
         """A clock must have the order attribute; windows of tuples cannot have a clock."""
         on, (mine, clock) = box.order.on, inputs
         if on == TUP or box.timeout is not None:
-            raise BadInput(f"{where}: a clock cannot be used with {TUP} or a timeout.", hint="Remove one of them.")
+            raise BadInput(
+                f"{where}: a clock cannot be used with {TUP} or a timeout.",
+                hint="Remove one of them.",
+                code="bad-network",
+            )
         _check_known(f"{where}: the clock's column", on, clock, code=UNKNOWN_COLUMN)
         if UNKNOWN not in (mine[on], clock[on]) and mine[on] != clock[on]:
             raise BadInput(
                 f"{where}: {on!r} is {spark_type(mine[on])} in the input and {spark_type(clock[on])} in the clock.",
                 hint="Convert them to one type with a map box.",
+                code="bad-type",
             )
 
     def _latest(self, where: str, box: Latest, inputs: list[Schema]) -> Schema:
@@ -435,6 +486,7 @@ class _Checker:
                 raise BadInput(
                     f"{where}: {name!r} is {here} on the left and {there} on the right.",
                     hint="Convert them to one type with a map box.",
+                    code="bad-type",
                 )
         return {out: inputs[side][name] for out, (side, name) in latest_columns(box, *inputs).items()}
 
@@ -447,36 +499,50 @@ class _Checker:
                 raise BadInput(
                     f"{where}, column {name}: {function} over all tuples so far would have to keep all of them.",
                     hint=f"Use one of: {', '.join(functions.RUNNING)}.",
+                    code="bad-network",
                 )
         found = self._functions(where, box.functions, schema, schema)
         for name, type_ in found.items():
             if type_ not in (*_NUMBERS, UNKNOWN):
                 raise BadInput(
-                    f"{where}, column {name}: it is {spark_type(type_)}.", hint="A running value must be a number."
+                    f"{where}, column {name}: it is {spark_type(type_)}.",
+                    hint="A running value must be a number.",
+                    code="bad-type",
                 )
         return schema | found
 
     def _functions(self, where: str, wanted: dict[str, str], schema: Schema, keys: Schema) -> Schema:
         if not wanted:
-            raise BadInput(f"{where}: no window function.", hint='Give at least one, such as n: "count(*)".')
+            raise BadInput(
+                f"{where}: no window function.", hint='Give at least one, such as n: "count(*)".', code="missing-value"
+            )
         found = {}
         for name, text in wanted.items():
             if name in keys:
-                raise BadInput(f"{where}: column {name!r} already exists.", hint="Rename the result.")
+                raise BadInput(
+                    f"{where}: column {name!r} already exists.",
+                    hint="Rename the result.",
+                    code="duplicate-name",
+                    found=name,
+                )
             with locate(field=name):
                 found[name] = self._function(f"{where}, column {name}", text, schema)
         return found
 
     def _function(self, where: str, text: str, schema: Schema) -> str:
         call = _parse_in(where, expressions.parse_call, text)
-        user = functions.registered(call.function)
+        user = functions.find_registered(call.function)
         if not user:
             _check_known(f"{where}: window function", call.function, functions.known())
         types = self._types(where, schema, {f"argument_{i}": a for i, a in enumerate(call.arguments)})
         if user:
             return user.returns
         if len(call.arguments) != 1 and not (call.function == "count" and not call.arguments):
-            raise BadInput(f"{where}: {text!r} must have one argument.", hint="Write it as in SQL: avg(speed).")
+            raise BadInput(
+                f"{where}: {text!r} must have one argument.",
+                hint="Write it as in SQL: avg(speed).",
+                code="bad-expression",
+            )
         if not call.arguments:
             return "integer"
         (argument,) = types.values()
@@ -491,6 +557,7 @@ class _Checker:
             raise BadInput(
                 f"{where}: {text!r}: the argument is {spark_type(argument)}.",
                 hint=f"It takes: {', '.join(map(spark_type, allowed[call.function]))}.",
+                code="bad-type",
             )
         return functions.SQL_AGGREGATES[call.function] or argument
 
@@ -499,14 +566,22 @@ class _Checker:
         flat = {f"{('left', 'right')[side]}_{name}": inputs[side][name] for side, name in names.values()}
         for qualifier, name in _parse_in(where, expressions.columns, box.predicate):
             if qualifier not in ("left", "right"):
-                raise BadInput(f"{where}: {name!r} is ambiguous.", hint=f"Write left.{name} or right.{name}.")
+                raise BadInput(
+                    f"{where}: {name!r} is ambiguous.",
+                    hint=f"Write left.{name} or right.{name}.",
+                    code="ambiguous-name",
+                )
             _check_known(f"{where}: column", name, inputs[qualifier == "right"], code=UNKNOWN_COLUMN)
         self._predicate(where, flat, expressions.rename_columns(box.predicate, _flat))
         if box.outer and not self._checked.is_lookup(node):
-            raise BadInput(f"{where}: outer requires a stored table.", hint="Remove it, or use a latest box.")
+            raise BadInput(
+                f"{where}: outer requires a stored table.", hint="Remove it, or use a latest box.", code="bad-network"
+            )
         if self._checked.is_lookup(node):
             if box.size is not None or box.left or box.right:
-                raise BadInput(f"{where}: a stored table has no window.", hint="Remove size, left and right.")
+                raise BadInput(
+                    f"{where}: a stored table has no window.", hint="Remove size, left and right.", code="bad-network"
+                )
         else:
             self._window(where, box, inputs)
         return {out: inputs[side][name] for out, (side, name) in names.items()}
@@ -514,7 +589,9 @@ class _Checker:
     def _window(self, where: str, box: Join, inputs: list[Schema]) -> None:
         if box.size is None or box.size < 0 or box.left is None or box.right is None:
             raise BadInput(
-                f"{where}: a join of streams needs size, left and right.", hint="Give an order to each side."
+                f"{where}: a join of streams needs size, left and right.",
+                hint="Give an order to each side.",
+                code="missing-value",
             )
         for order, schema in zip((box.left, box.right), inputs, strict=True):
             self._order(where, order, schema)
@@ -526,16 +603,19 @@ class _Checker:
             raise BadInput(
                 f"{where}: it could never discard a tuple, as a new group may always have older ones.",
                 hint="Remove group_by, or group both sides by columns that the predicate equates.",
+                code="bad-network",
             )
 
     def _resample(self, where: str, node: Node, box: Resample, inputs: list[Schema]) -> Schema:
         self._order(where, box.left, inputs[0])
         self._order(where, box.right, inputs[1])
         if box.size < 0 or (box.lag is not None and box.lag < 0):
-            raise BadInput(f"{where}: size and lag must be 0 or more.", hint="Fix size or lag.")
+            raise BadInput(f"{where}: size and lag must be 0 or more.", hint="Fix size or lag.", code="out-of-range")
         if box.left.group_by or TUP in (box.left.on, box.right.on):
             raise BadInput(
-                f"{where}: the left order cannot have group_by, and neither side {TUP}.", hint="Name a column."
+                f"{where}: the left order cannot have group_by, and neither side {TUP}.",
+                hint="Name a column.",
+                code="bad-network",
             )
         if box.lag is None:
             self._checked.warnings.append(f"{node.name}: keeps every left tuple for future groups; give a lag")
@@ -548,7 +628,12 @@ class _Checker:
             for qualifier, column in _parse_in(where, expressions.columns, text):
                 if qualifier:
                     quoted = f"`{qualifier}.{column}`"
-                    raise BadInput(f"{where}: {text!r}: no {qualifier}.", hint=f"Is it a column? Write {quoted}.")
+                    raise BadInput(
+                        f"{where}: {text!r}: no {qualifier}.",
+                        hint=f"Is it a column? Write {quoted}.",
+                        code="unknown-name",
+                        found=text,
+                    )
                 _check_known(f"{where}: {text!r}: column", column, schema, code=UNKNOWN_COLUMN)
             self._stored_tables(where, text)
         asked = [text for text in dict.fromkeys(wanted.values()) if not own_type(text, schema)]
@@ -564,7 +649,7 @@ class _Checker:
         """Refuse users' functions that read tables which the network does not have."""
         stored = [table.name for table in self._checked.network.tables]
         for name in expressions.user_calls(text) & functions.with_tables():
-            for table in functions.tables_of(name):
+            for table in functions.find_tables(name):
                 _check_known(f"{where}: {name} reads the stored table", table, stored)
 
     def _spark_types(self, where: str, schema: Schema, texts: list[str]) -> list[str]:
@@ -589,6 +674,7 @@ class _Checker:
             raise BadInput(
                 f"{where}: {', '.join(map(repr, texts))}: not deterministic.",
                 hint="A network must give the same results when it runs again.",
+                code="not-deterministic",
             )
         types = [column.dataType.simpleString() for column in found]
         return [_our_type(where, text, type_) for text, type_ in zip(texts, types, strict=True)]
@@ -614,7 +700,9 @@ def _parse_in(where: str, read: Callable[[str], Read], text: str) -> Read:
     try:
         return read(text)
     except BadInput as error:
-        raise BadInput(f"{where}: {error.message}", hint=error.hint, code="bad-expression", found=text) from error
+        located = error.within(where)
+        located.found = text
+        raise located from error
 
 
 def _type_without_spark(text: str, schema: Schema) -> str:

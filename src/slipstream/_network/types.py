@@ -9,8 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from slipstream._network.flow import LIST
+
 #: the kinds of arrays, and Spark's types for them
 SPARK_TYPES = {"integer": "bigint", "float": "double", "text": "string", "boolean": "boolean"}
+#: the same, including those that only outputs accept
+DELIVERED_TYPES = {**SPARK_TYPES, LIST: "array<double>"}
 
 #: every name of a type -> the kind of array that holds it
 _KINDS = {
@@ -48,4 +52,4 @@ def spark_schema(schema: Mapping[str, str]) -> dict[str, str]:
 
 def spark_type(type_: str) -> str:
     """Return Spark's name for a type, for messages."""
-    return SPARK_TYPES.get(type_, type_)
+    return DELIVERED_TYPES.get(type_, type_)

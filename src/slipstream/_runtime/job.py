@@ -21,7 +21,7 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,20 +72,27 @@ class Job:
         try:
             return decode_as(cls, parse_json(file.read_bytes()))
         except FileNotFoundError as error:
-            raise BadArgument(f"{folder}: not the folder of a job.", hint="Give the --out folder of a job.") from error
+            raise BadArgument(
+                f"{folder}: not the folder of a job.", hint="Give the --out folder of a job.", code="wrong-file-type"
+            ) from error
         except (OSError, *MALFORMED) as error:
-            raise BadInput(f"{file}: damaged ({error}).", hint="Start again in another --out folder.") from error
+            raise BadInput(
+                f"{file}: damaged ({error}).", hint="Start again in another --out folder.", code="damaged-output"
+            ) from error
 
     def check_compatible(self, folder: Path, kind: str, state_version: int) -> None:
         """Refuse a job of another kind, or with state of another version."""
         if self.kind != kind:
             raise BadArgument(
-                f"--out {folder}: belongs to {_with_article(self.kind)} job.", hint="Choose another folder."
+                f"--out {folder}: belongs to {_with_article(self.kind)} job.",
+                hint="Choose another folder.",
+                code="different-job",
             )
         if self.state_version != state_version:
             raise BadInput(
                 f"{folder / FILE}: state version is {self.state_version}, but this version reads {state_version}.",
                 hint="Resume it with the version that wrote it, or start again in another --out folder.",
+                code="wrong-version",
             )
 
 
@@ -103,7 +110,11 @@ def check(folder: Path, kind: str, state_version: int, settings: Mapping[str, An
     for name in sorted({*job.settings, *settings}):
         before, now = job.settings.get(name), settings.get(name)
         if before != now:
-            raise BadInput(f"{folder} was started with {name} {_display(before)}, not {_display(now)}.", hint=_SAME)
+            raise BadInput(
+                f"{folder} was started with {name} {_display(before)}, not {_display(now)}.",
+                hint=_SAME,
+                code="different-job",
+            )
     check_journal(folder)
     return job
 
@@ -122,11 +133,12 @@ def begin(
 def _check_unused(folder: Path, kind: str) -> None:
     """Refuse a folder that contains something else."""
     if folder.exists() and not folder.is_dir():
-        raise BadArgument(f"--out {folder}: not a folder.", hint="Choose another name.")
+        raise BadArgument(f"--out {folder}: not a folder.", hint="Choose another name.", code="wrong-file-type")
     if folder.exists() and any(path.name not in (statuses.FILE, LOCK) for path in folder.iterdir()):
         raise BadArgument(
             f"--out {folder}: exists but is not the folder of {_with_article(kind)} job.",
             hint="Choose another, or remove it.",
+            code="wrong-file-type",
         )
 
 
@@ -135,6 +147,7 @@ def _refuse_old(folder: Path) -> None:
         raise BadInput(
             f"{folder}: written by Slipstream 0.1, which used another layout.",
             hint="Finish it with that version, or start again in another --out folder.",
+            code="wrong-version",
         )
 
 
@@ -198,8 +211,11 @@ def run(folder: Path, life: Life, start: Callable[[], StreamingQuery], *, compac
         try:
             with record_metrics(query, folder), compact_in_background(folder, compact_every):
                 _follow(query, life, status, folder)
-        finally:
-            query.stop()
+        except BaseException:
+            with suppress(Exception):  # the JVM may be gone, too; what ended the job matters
+                query.stop()
+            raise
+        query.stop()
         query.awaitTermination()
 
 
@@ -209,11 +225,11 @@ def _follow(query: StreamingQuery, life: Life, status: Status, folder: Path) -> 
         return
     status.enter(READY)
     say(f"Ready: {life.doing} into {folder}.")
-    before = _committed(folder)
+    before = _count_committed(folder)
     life.connect(query)
 
     def has_ended(query: StreamingQuery) -> bool:
-        if status.state == READY and _committed(folder) > before:
+        if status.state == READY and _count_committed(folder) > before:
             status.enter(RUNNING)
         return life.has_ended(query)
 
@@ -237,7 +253,7 @@ def _wait(query: StreamingQuery, life: Life, folder: Path, reached: Callable[[St
     return False
 
 
-def _committed(folder: Path) -> int:
+def _count_committed(folder: Path) -> int:
     last = last_batch(folder)
     return last.batch if last else -1
 
@@ -253,6 +269,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
             raise BadArgument(
                 f"{folder}: a job is already running there.",
                 hint="Wait until it ends, or give another --out folder.",
+                code="job-running",
             ) from error
         except OSError:  # a file system without locks
             pass

@@ -1,4 +1,4 @@
-"""What every batch cost: ``OUT/metrics.jsonl``, one line per batch, from Spark's progress reports.
+"""The cost of every batch: ``OUT/metrics.jsonl``, one line per batch, from Spark's progress reports.
 
 A batch is consistent in real time when all it changed is committed before the next one needs it. Its commit time is the
 time from its trigger to its commit; for a recorded run, the seconds of the run that the batch processed are known too.
@@ -51,12 +51,12 @@ class BatchMetrics:
             until=until,
             commit_ms=phases.pop("triggerExecution", 0),
             phases_ms=phases,
-            state_bytes=sum(map(_stored, operators)),
+            state_bytes=sum(map(_count_stored, operators)),
             run=str(progress["runId"]),
         )
 
 
-def _stored(operator: dict[str, Any]) -> int:
+def _count_stored(operator: dict[str, Any]) -> int:
     """Bytes of an operator's state, in RocksDB's files and memory."""
     return int(operator["customMetrics"].get("rocksdbSstFileSize", 0)) + int(operator["memoryUsedBytes"])
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from slipstream._errors import BadInput
-from slipstream._feeds.names import bytes_of, decode, encode, hash_text, texts_of
+from slipstream._feeds.names import decode, encode, hash_text, join_bytes, split_texts
 from slipstream._runtime.shared_arrays import SharedArray
 from slipstream._runtime.store import Store
 from slipstream._tools.numba_tools import Bytes, Ints, Longs, compiled
@@ -90,7 +90,7 @@ class Texts:
 
     def add(self, texts: pa.StringArray) -> None:
         """Assign the next numbers to texts that have none."""
-        given, at = bytes_of(texts)
+        given, at = join_bytes(texts)
         count, used = self._count + len(texts), int(self._ends.array[self._count])
         more = given[at[0] : at[-1]]
         _make_room(self._ends, count + 1)
@@ -105,7 +105,7 @@ class Texts:
         sizes = ends[numbers + 1] - ends[numbers]
         found = np.empty(int(sizes.sum()), np.uint8)
         _gather(numbers, heap, ends, found)
-        return texts_of(found, sizes)
+        return split_texts(found, sizes)
 
     def since(self, first: int) -> pa.StringArray:
         """The texts from number ``first`` on."""
@@ -120,7 +120,7 @@ class Texts:
     def restore(self, entry: int, blob: bytes) -> None:
         """Add the texts of an entry; entries come in order."""
         if entry & 0xFFFFFFFF != self._count:
-            raise BadInput("Stored names are damaged.", hint="Use an earlier checkpoint.")
+            raise BadInput("Stored names are damaged.", hint="Use an earlier checkpoint.", code="damaged-checkpoint")
         self.add(decode(blob))
         self._stored = self._count
 
@@ -148,7 +148,9 @@ class Names:
         if (numbers == UNKNOWN).any():
             new = texts.filter(pa.array(numbers == UNKNOWN)).unique()
             if len(self.texts) + len(new) > most:
-                raise BadInput(f"More than {most:,} ids.", hint="Split the feed, and give each part its own job.")
+                raise BadInput(
+                    f"More than {most:,} ids.", hint="Split the feed, and give each part its own job.", code="too-large"
+                )
             self.add(new.take(pc.sort_indices(new)))
             numbers = self.find(texts)
         return numbers
@@ -162,7 +164,7 @@ class Names:
     def find(self, texts: pa.StringArray) -> Longs:
         """The numbers of texts, ``UNKNOWN`` for those that have none."""
         numbers = np.empty(len(texts), np.int64)
-        _numbers(*bytes_of(texts), self._slots.array, *self.texts.arrays, numbers)
+        _numbers(*join_bytes(texts), self._slots.array, *self.texts.arrays, numbers)
         return numbers
 
     def _index(self, first: int) -> None:
@@ -199,7 +201,9 @@ class Register:
         if first == len(mine):
             mine.add(texts)
         elif first + len(texts) > len(mine):
-            raise BadInput("Names of vehicles are missing.", hint="Use an earlier checkpoint.")
+            raise BadInput(
+                "Names of vehicles are missing.", hint="Use an earlier checkpoint.", code="damaged-checkpoint"
+            )
 
     def texts(self, numbers: Longs | Ints) -> pa.StringArray:
         """The texts of numbers."""

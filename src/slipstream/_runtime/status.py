@@ -8,8 +8,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import Any
 
-from slipstream._errors import MALFORMED, SlipstreamError, Unavailable
+from slipstream._errors import MALFORMED, SlipstreamError, Unavailable, classify
 from slipstream._tools.staging import atomic_write
 from slipstream._tools.strict_json import parse_json
 
@@ -32,21 +33,23 @@ class Status:
         self.state = ""
         self.why = FINISHED  # reported at the end, unless an error ends it
 
-    def enter(self, state: str, why: str = "") -> None:
-        """Publish a new state; ``why`` is the reason the job ended."""
+    def enter(self, state: str, why: str = "", error: SlipstreamError | None = None) -> None:
+        """Publish a new state; ``why`` is the reason the job ended, and ``error`` is what ended it, as data."""
         if state == self.state:
             return
         self.state = state
-        body = {"state": state, "why": why, "since": round(time.time(), 3), **self._of}
+        body: dict[str, Any] = {"state": state, "why": why, "since": round(time.time(), 3), **self._of}
+        body |= {"error": error.to_json()} if error else {}
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             with atomic_write(self._file) as file:
                 file.write(json.dumps(body).encode() + b"\n")
-        except OSError as error:
+        except OSError as cause:
             raise Unavailable(
-                f"{self._file}: {error.strerror or error}.",
+                f"{self._file}: {cause.strerror or cause}.",
                 hint="Make room or make it writable, and run the same command again: it resumes.",
-            ) from error
+                code=classify(cause),
+            ) from cause
 
 
 def has_finished(out: Path, source: str, until: int | None = None) -> bool:
@@ -66,14 +69,14 @@ def report_status(out: Path, source: str, until: int | None = None) -> Iterator[
     """Publish the status of a job while the block runs: starting first, stopped at the end, however it ends."""
     status = Status(out, source, until)
     status.enter(STARTING)
-    why = ""
+    why, failure = "", None
     try:
         yield status
     except KeyboardInterrupt:
         why = "interrupted"
         raise
     except SlipstreamError as error:
-        why = error.message
+        why, failure = error.message, error
         raise
     except BaseException as error:
         why = str(error) or type(error).__name__
@@ -81,4 +84,4 @@ def report_status(out: Path, source: str, until: int | None = None) -> Iterator[
     finally:
         # a status that cannot be written must not hide the error that ended the job
         with suppress(Unavailable) if why else nullcontext():
-            status.enter(STOPPED, why or status.why)
+            status.enter(STOPPED, why or status.why, failure)

@@ -99,7 +99,7 @@ class MapStore:
         self._state.put(self._place, number, delta)
 
     def get(self, number: int) -> bytes:
-        """Read an entry that is there."""
+        """Read an existing entry."""
         return self._state.get(self._place, number)
 
     def remove(self, number: int) -> None:
@@ -119,7 +119,7 @@ class MemoryStore(dict[int, bytes]):
         self[number] = bytes(delta)
 
     def get(self, number: int) -> bytes:  # type: ignore[override]
-        """Read an entry that is there."""
+        """Read an existing entry."""
         return self[number]
 
     def remove(self, number: int) -> None:

@@ -78,6 +78,7 @@ def write_archive(java: Path, class_list: Path, class_path: str, modules: Iterab
             raise Unavailable(
                 f"Java wrote no archive of Spark's classes: {said[-1] if said else f'exit code {ended.returncode}'}",
                 hint="Everything works without it; Spark only starts more slowly.",
+                code="unavailable",
             )
         written.chmod(0o600)
         written.replace(place)

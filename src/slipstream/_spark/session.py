@@ -21,7 +21,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from slipstream._errors import BadArgument, BadInput, SlipstreamError, Unavailable, carried_in
+from slipstream._errors import BadArgument, BadInput, SlipstreamError, Unavailable, classify, read_carried
 from slipstream._spark import class_archive, workers
 from slipstream._tools import child_processes, temporary
 from slipstream._tools.progress import say
@@ -91,7 +91,7 @@ def _with_private_folder(conf: dict[str, str], master: str) -> dict[str, str]:
     """Put all temporary files of the driver's JVM into this process's folder, unless ``conf`` names another."""
     private = temporary.folder()
     if master.startswith("local"):
-        conf = _sockets_in(private) | conf
+        conf = _connect_workers(private) | conf
     options = conf.get(JAVA_OPTIONS, "")
     if "-Djava.io.tmpdir=" not in options:
         options = f'{options} "-Djava.io.tmpdir={private}"'.strip()
@@ -103,7 +103,7 @@ def _with_private_folder(conf: dict[str, str], master: str) -> dict[str, str]:
 _SOCKET_PATH, _SOCKET_NAME = 103, 43
 
 
-def _sockets_in(folder: Path) -> dict[str, str]:
+def _connect_workers(folder: Path) -> dict[str, str]:
     """Connect the JVM to its Python workers through Unix sockets in a folder, if its path is short enough.
 
     Over TCP, a small message may wait 40 ms for the acknowledgement of the previous one: 80 ms per batch.
@@ -142,6 +142,8 @@ def parse_conf(pairs: Iterable[str]) -> dict[str, str]:
             raise BadArgument(
                 f"--conf {pair}: not a Spark setting.",
                 hint="Write --conf spark.some.key=value, once per setting.",
+                code="malformed-value",
+                found=pair,
             )
         conf[key] = value
     return conf
@@ -156,6 +158,7 @@ def java() -> Path:
             "Spark needs Java 17 or newer, but there is no `java`"
             + (f" in JAVA_HOME={home}." if home else " on PATH."),
             hint="On Debian and Ubuntu: apt-get install openjdk-17-jre-headless. Then run `slipstream doctor`.",
+            code="missing-software",
         )
     return Path(found)
 
@@ -172,6 +175,7 @@ def build(
     asked: dict[str, Any] = {**(conf or {})}
     if is_running():
         started = SparkSession.builder.config(map=asked).getOrCreate()
+        workers.use_this_python()
     else:
         say("Starting Spark ...")
         conf = _with_archived_classes(settings(master, quick=quick) | asked)
@@ -218,6 +222,7 @@ def _start(builder: Any, master: str) -> SparkSession:
             f"Spark did not start with --master {master}: {error}",
             hint="`slipstream doctor` checks Java and memory; leave out --master to run on this machine. "
             f"{_last_log_line(spark_log())}",
+            code="spark-not-started",
         ) from error
     # PySpark's accumulator server prints a traceback when the JVM disconnects first
     server: Any = started.sparkContext._accumulatorServer
@@ -235,7 +240,7 @@ def _set_worker_python(folder: Path, master: str) -> Iterator[None]:
     if os.environ.get("PYSPARK_PYTHON", sys.executable) != sys.executable:
         yield
         return
-    os.environ["PYSPARK_PYTHON"] = workers.python_for(folder) if master.startswith("local") else sys.executable
+    os.environ["PYSPARK_PYTHON"] = workers.make_python_command(folder) if master.startswith("local") else sys.executable
     try:
         yield
     finally:
@@ -365,7 +370,7 @@ _DAMAGED = re.compile(
 def task_errors(hint: str = NOTHING_KEPT, checkpoint: Path | None = None) -> Iterator[None]:
     """Translate what a failed Spark job raises into a SlipstreamError.
 
-    ``hint`` says what to do next; a query that has a ``checkpoint`` may find it damaged.
+    ``hint`` is the next step; a query that has a ``checkpoint`` may find it damaged.
     """
     try:
         yield
@@ -385,16 +390,18 @@ def translate_error(
     from pyspark.errors import PySparkException
 
     if isinstance(error, PySparkException | Py4JError):
-        return _translate_text(_message_of(error), hint, checkpoint)
+        return _translate_text(_read_message(error), hint, checkpoint)
     if isinstance(error, ConnectionError):
         return Unavailable("Spark's JVM has stopped.", hint=hint, code="jvm-lost")
     if isinstance(error, OSError) and checkpoint is not None:
-        return Unavailable(f"{error.filename or checkpoint}: {error.strerror or error}.", hint=hint)
+        return Unavailable(
+            f"{error.filename or checkpoint}: {error.strerror or error}.", hint=hint, code=classify(error)
+        )
     return None
 
 
-def _message_of(error: Exception) -> str:
-    """The text of an error; Py4J asks the JVM for it, which may be gone."""
+def _read_message(error: Exception) -> str:
+    """Return the text of an error; Py4J fetches it from the JVM, which may have ended."""
     try:
         return str(error)
     except Exception:  # whatever Py4J raises then
@@ -402,7 +409,7 @@ def _message_of(error: Exception) -> str:
 
 
 def _translate_text(text: str, hint: str, checkpoint: Path | None) -> SlipstreamError:
-    if ours := carried_in(text):
+    if ours := read_carried(text):
         ours.hint = ours.hint or hint
         return ours
     if "OutOfMemoryError" in text:
@@ -410,6 +417,12 @@ def _translate_text(text: str, hint: str, checkpoint: Path | None) -> Slipstream
             "Spark's JVM has run out of memory.",
             hint=f"{hint} SLIPSTREAM_DRIVER_MEMORY=4g, for example, gives it more.",
             code="out-of-memory",
+        )
+    if "No module named 'slipstream'" in text:
+        return Unavailable(
+            "Spark's Python workers cannot import slipstream.",
+            hint=f"Set PYSPARK_PYTHON={sys.executable} before the session starts, or install Slipstream there.",
+            code="workers-differ",
         )
     for known, message, code in (
         ("No space left on device", "The disk is full.", "disk-full"),

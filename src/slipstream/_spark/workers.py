@@ -2,7 +2,7 @@
 
 Spark puts archives of PySpark and Py4J first on the path of its workers. Python does not cache compiled code for
 imports from an archive, so every worker would compile PySpark again, which takes 0.7 s. Here the workers get the path
-of this process instead (:func:`python_for`), on which PySpark is installed like any package.
+of this process instead (:func:`make_python_command`), on which PySpark is installed like any package.
 
 Spark forks workers from a daemon, and PySpark's own daemon forks before it imports. Run as the daemon
 (``spark.python.daemon.module``), this module imports what all workers need once, then forks.
@@ -20,7 +20,7 @@ from pathlib import Path
 _SHARED = ("pyspark.worker", "pandas", "pyarrow.parquet", "numba")
 
 
-def python_for(folder: Path) -> str:
+def make_python_command(folder: Path) -> str:
     """The command that starts a worker's Python: a script in ``folder``, or this Python if a script cannot be used."""
     import pyspark
 
@@ -33,6 +33,21 @@ def python_for(folder: Path) -> str:
     script.chmod(0o700)
     # temporary files may be on a disk mounted noexec
     return str(script) if os.access(script, os.X_OK) else sys.executable
+
+
+def use_this_python() -> None:
+    """Make workers of a local session that somebody else started run this Python, unless ``PYSPARK_PYTHON`` is set.
+
+    PySpark would run the ``python3`` on the path, which in a script that is not run from an activated environment has
+    none of its packages. This is no setting of the session, and functions that exist already are not affected.
+    """
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    if context is None or "PYSPARK_PYTHON" in os.environ:
+        return
+    if (context.master or "").startswith("local"):
+        context.pythonExec = sys.executable
 
 
 def main() -> None:

@@ -102,12 +102,17 @@ def parse_expression(text: str, own: Collection[str] = ()) -> exp.Expr:
     _check_words(text, found, own)
     tree = _tree(text)
     if isinstance(tree, exp.Query | exp.DDL | exp.Command):
-        raise BadInput(f"{quote(text)} is a statement.", hint="A box takes an expression over its input's columns.")
+        raise BadInput(
+            f"{quote(text)} is a statement.",
+            hint="A box takes an expression over its input's columns.",
+            code="bad-expression",
+        )
     for node in tree.walk():
         if not isinstance(node, _NODES) or (isinstance(node, exp.In) and not node.expressions):
             raise BadInput(
                 f"{quote(text)}: {node.key.upper()} may not be used.",
                 hint="An expression consists of columns, constants, operators, CASE, CAST and function calls.",
+                code="not-allowed",
             )
     _check_columns(text, found, tree)
     check_depth(text, tree)
@@ -166,7 +171,7 @@ def _tree(text: str) -> exp.Expr:
         return parse_one(text, dialect=DIALECT)
     except UNREADABLE as error:
         said = str(error).splitlines() or ["Write an expression."]
-        raise BadInput(f"{quote(text)} is not an SQL expression.", hint=said[0]) from error
+        raise BadInput(f"{quote(text)} is not an SQL expression.", hint=said[0], code="bad-expression") from error
 
 
 # --- words
@@ -188,12 +193,18 @@ def _calls(found: Sequence[Word]) -> Iterator[tuple[int, Word]]:
 def _check_words(text: str, found: list[Word], own: Collection[str]) -> None:
     """Refuse words other than allowed functions, keywords, columns and constants: Spark gets nothing else."""
     if found and found[0].lower in ("select", "with", "from"):
-        raise BadInput(f"{quote(text)} is a statement.", hint="A box takes an expression over its input's columns.")
+        raise BadInput(
+            f"{quote(text)} is a statement.",
+            hint="A box takes an expression over its input's columns.",
+            code="bad-expression",
+        )
     if len(split_arguments(found)) > 1:
-        raise BadInput(f"{quote(text)}: a comma outside brackets.", hint="A box takes one expression.")
+        raise BadInput(
+            f"{quote(text)}: a comma outside brackets.", hint="A box takes one expression.", code="bad-expression"
+        )
     casts = sum(word.lower in ("cast", "try_cast") for _, word in _calls(found))
     if casts != sum(word.lower == "as" for word in found):
-        raise BadInput(f"{quote(text)}: AS outside a CAST.", hint="The box names its columns.")
+        raise BadInput(f"{quote(text)}: AS outside a CAST.", hint="The box names its columns.", code="bad-expression")
     for place, word in _calls(found):
         _check_call(text, found, place, word, own)
     for place, word in enumerate(found):
@@ -204,7 +215,11 @@ def _check_words(text: str, found: list[Word], own: Collection[str]) -> None:
 
 def _check_call(text: str, found: list[Word], place: int, word: Word, own: Collection[str]) -> None:
     if place and found[place - 1].text == ".":
-        raise BadInput(f"{quote(text)}: {word.text[:60]!r} is called on something.", hint="Call functions by one name.")
+        raise BadInput(
+            f"{quote(text)}: {word.text[:60]!r} is called on something.",
+            hint="Call functions by one name.",
+            code="bad-expression",
+        )
     if not word.text.isascii() or word.lower not in FUNCTIONS | {name.lower() for name in own}:
         refuse_function(quote(text), word.text, own)
     arguments = split_arguments(found[place + 2 : closing_bracket(found, place + 1)])
@@ -213,9 +228,14 @@ def _check_call(text: str, found: list[Word], place: int, word: Word, own: Colle
         raise BadInput(
             f"{quote(text)}: argument {position + 1} of {word.lower} must be a literal number of at most {most:,}.",
             hint="Write it as a number.",
+            code="bad-expression",
         )
     if word.lower == "replace" and len(arguments) > 2 and [part.kind for part in arguments[2]] != [TEXT]:
-        raise BadInput(f"{quote(text)}: argument 3 of replace must be a quoted text.", hint="Write it in quotes.")
+        raise BadInput(
+            f"{quote(text)}: argument 3 of replace must be a quoted text.",
+            hint="Write it in quotes.",
+            code="bad-expression",
+        )
 
 
 def refuse_function(where: str, name: str, own: Collection[str] = ()) -> NoReturn:
@@ -227,6 +247,7 @@ def refuse_function(where: str, name: str, own: Collection[str] = ()) -> NoRetur
         f"{where}: the function {name[:60]!r} may not be used.",
         hint=f"{guess}docs/reference/expressions.md lists the allowed functions; register your own in the "
         "file given by --functions.",
+        code="not-allowed",
     )
 
 
@@ -244,9 +265,17 @@ def _check_neighbour(text: str, found: list[Word], place: int, word: Word) -> No
     begins = word.kind in _OPERANDS and word.lower not in KEYWORDS - _BEGINNINGS
     is_argued = word.text == "(" and (_is_call(found, place - 1) or _is_type(found, place - 1))
     if is_value and (begins or word.text == "(") and not is_argued:
-        raise BadInput(f"{quote(text)}: no operator before {word.text[:40]!r}.", hint="Put one there, or leave it out.")
+        raise BadInput(
+            f"{quote(text)}: no operator before {word.text[:40]!r}.",
+            hint="Put one there, or leave it out.",
+            code="bad-expression",
+        )
     if before.lower == "as" and word.lower not in TYPES:
-        raise BadInput(f"{quote(text)}: cannot cast to {word.text[:40]!r}.", hint=f"Types: {', '.join(sorted(TYPES))}.")
+        raise BadInput(
+            f"{quote(text)}: cannot cast to {word.text[:40]!r}.",
+            hint=f"Types: {', '.join(sorted(TYPES))}.",
+            code="bad-expression",
+        )
 
 
 def _check_pattern(text: str, after: list[Word]) -> None:
@@ -257,6 +286,7 @@ def _check_pattern(text: str, after: list[Word]) -> None:
     raise BadInput(
         f"{quote(text)}: the pattern of LIKE must be a quoted text with at most {_MAX_WILDCARDS} %.",
         hint="Use two conditions, or contains, startswith, endswith.",
+        code="bad-expression",
     )
 
 
@@ -270,6 +300,7 @@ def _check_columns(text: str, found: list[Word], tree: exp.Expr) -> None:
         raise BadInput(
             f"{quote(text)}: {(odd or names or [text])[0][:60]!r} cannot be a column here.",
             hint="Columns are plain names or, in a join, left.name and right.name.",
+            code="bad-expression",
         )
 
 

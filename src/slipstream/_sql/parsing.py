@@ -101,7 +101,11 @@ def check_size(text: str, found: Sequence[str]) -> None:
         if depth < 0:
             break
     if depth:
-        raise BadInput(f"{quote(text)}: unbalanced brackets or CASE.", hint="Close every bracket and CASE once.")
+        raise BadInput(
+            f"{quote(text)}: unbalanced brackets or CASE.",
+            hint="Close every bracket and CASE once.",
+            code="bad-expression",
+        )
 
 
 def check_depth(text: str, tree: exp.Expr) -> None:
@@ -113,6 +117,7 @@ def check_depth(text: str, tree: exp.Expr) -> None:
         raise BadInput(
             f"{quote(text)}: a chain of more than {MAX_DEPTH} operators.",
             hint="Use IN (...), greatest or concat, or split it over several boxes.",
+            code="bad-expression",
         )
 
 
@@ -160,14 +165,24 @@ def _check_word(text: str, found: list[Word]) -> None:
     """Refuse what a parser might read as another word, or join with its neighbour: r'..', 1a, ->, |>."""
     word = found[-1]
     if len(found) > 1 and found[-2].end == word.start and _may_merge(found[-2], word):
-        raise BadInput(f"{quote(text)}: no space before {word.text[:40]}.", hint="Put a space or an operator there.")
+        raise BadInput(
+            f"{quote(text)}: no space before {word.text[:40]}.",
+            hint="Put a space or an operator there.",
+            code="bad-expression",
+        )
     if "${" in word.text:
         # Spark substitutes settings and environment variables before it parses the text
-        raise BadInput(f"{quote(text)}: ${{ in {word.text[:40]}.", hint="Write '$' || '{...' for these characters.")
+        raise BadInput(
+            f"{quote(text)}: ${{ in {word.text[:40]}.",
+            hint="Write '$' || '{...' for these characters.",
+            code="bad-expression",
+        )
     odd = [letter for letter in word.text if _is_odd(letter, word.kind)]
     if odd:
         what = unicodedata.name(odd[0], f"the character U+{ord(odd[0]):04X}")
-        raise BadInput(f"{quote(text)}: {what} in {word.text[:40]!r}.", hint="Use plain letters there.")
+        raise BadInput(
+            f"{quote(text)}: {what} in {word.text[:40]!r}.", hint="Use plain letters there.", code="bad-expression"
+        )
 
 
 def _may_merge(before: Word, word: Word) -> bool:
@@ -190,6 +205,7 @@ def _refuse_size(what: str) -> None:
         f"{what}.",
         hint=f"The limit is {MAX_CHARACTERS:,} characters, {MAX_WORDS:,} words and {MAX_NESTING} levels: "
         "split it into several.",
+        code="bad-expression",
     )
 
 
@@ -198,6 +214,7 @@ def _refuse_place(text: str, place: int) -> None:
         raise BadInput(
             f"{quote(text)}: a comment at character {place + 1}.",
             hint="Remove it; a box has a note for comments.",
+            code="bad-expression",
         )
     hints = {
         "\\": "Write chr(92) for a backslash.",
@@ -209,4 +226,6 @@ def _refuse_place(text: str, place: int) -> None:
     if text[place] in ".0123456789":
         hints[text[place]] = "A number has at most 40 digits and 3 in its exponent; names begin with a letter."
     hint = hints.get(text[place], "Expressions consist of names, numbers, texts, operators and brackets.")
-    raise BadInput(f"{quote(text)}: unexpected {text[place]!r} at character {place + 1}.", hint=hint)
+    raise BadInput(
+        f"{quote(text)}: unexpected {text[place]!r} at character {place + 1}.", hint=hint, code="bad-expression"
+    )

@@ -25,7 +25,7 @@ _SETTINGS = ("--conf", "--kafka-config")
 
 
 def local(where: str) -> str:
-    """Return the path that a location is; what is no URI, or not of a file, is returned as it is.
+    """Return the path of a location; anything but a file URI is returned unchanged.
 
     >>> local("file:///data/cars%20of%20May"), local("data/cars"), local("kafka://broker:9092/cars")
     ('/data/cars of May', 'data/cars', 'kafka://broker:9092/cars')
@@ -46,6 +46,7 @@ def local(where: str) -> str:
             f"{where}: {scheme} is not supported; files and folders lie in a file system.",
             hint="Give a path or file:///PATH, on a cluster in a file system that all machines mount (NFS, or a "
             "mounted bucket).",
+            code="malformed-value",
         )
     return where
 
@@ -54,7 +55,9 @@ def _path(where: str) -> str:
     rest = where[len("file:") :]
     host, slash, path = rest.removeprefix("//").partition("/") if rest.startswith("//") else ("", "/", rest[1:])
     if host not in ("", "localhost") or not slash:
-        raise BadArgument(f"{where}: names a host.", hint="A file URI has three slashes: file:///data/cars.")
+        raise BadArgument(
+            f"{where}: names a host.", hint="A file URI has three slashes: file:///data/cars.", code="malformed-value"
+        )
     return unquote(f"/{path}")
 
 

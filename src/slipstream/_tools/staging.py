@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from slipstream._errors import BadArgument, Unavailable
+from slipstream._errors import BadArgument, Unavailable, classify
 
 #: the hint when a folder already exists
 ANOTHER_NAME = "Give another name, or remove it."
@@ -26,7 +26,9 @@ def check_new(out: Path, *, label: str = "--out ", hint: str = ANOTHER_NAME) -> 
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise BadArgument(f"{label}{out}: exists and is not an empty folder.", hint=hint, code="exists")
     except OSError as error:
-        raise BadArgument(f"{label}{out}: {error.strerror}.", hint="Give a writable folder.") from error
+        raise BadArgument(
+            f"{label}{out}: {error.strerror}.", hint="Give a writable folder.", code=classify(error)
+        ) from error
     check_makeable(out, label=label)
 
 
@@ -34,8 +36,10 @@ def check_makeable(out: Path, *, label: str = "--out ") -> None:
     """Refuse a file or folder that cannot be created: its parent is not a folder, or not writable."""
     above = next(folder for folder in out.absolute().parents if folder.exists())
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-        cause = "is not writable" if above.is_dir() else "is not a folder"
-        raise BadArgument(f"{label}{out}: {above} {cause}.", hint="Choose a writable location.")
+        cause, code = (
+            ("is not writable", "permission-denied") if above.is_dir() else ("is not a folder", "wrong-file-type")
+        )
+        raise BadArgument(f"{label}{out}: {above} {cause}.", hint="Choose a writable location.", code=code)
 
 
 @contextmanager
@@ -59,12 +63,16 @@ def staged_folder(
         _check_space(out, needs_bytes, label)
         stage.mkdir()
     except OSError as error:
-        raise BadArgument(f"{label}{out}: {error.strerror}.", hint="Give a writable folder.") from error
+        raise BadArgument(
+            f"{label}{out}: {error.strerror}.", hint="Give a writable folder.", code=classify(error)
+        ) from error
     try:
         yield stage
         _put_in_place(stage, out)
     except OSError as error:
-        raise Unavailable(f"{label}{out}: {error.strerror or error}.", hint="Nothing was kept; try again.") from error
+        raise Unavailable(
+            f"{label}{out}: {error.strerror or error}.", hint="Nothing was kept; try again.", code=classify(error)
+        ) from error
     finally:
         shutil.rmtree(stage, ignore_errors=True)
 
@@ -80,6 +88,7 @@ def _check_space(out: Path, needs_bytes: int, label: str) -> None:
         raise Unavailable(
             f"{label}{out}: about {needs_bytes / 1e9:.1f} GB needed, {free / 1e9:.1f} GB free on that disk.",
             hint="Free some space or write to another disk.",
+            code="disk-full",
         )
 
 

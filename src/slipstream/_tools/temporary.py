@@ -82,7 +82,9 @@ def _check_private(place: Path) -> None:
         found = place.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
             raise Unavailable(
-                f"{place}: not a private folder of this user.", hint="Remove it, or set TMPDIR to a folder of your own."
+                f"{place}: not a private folder of this user.",
+                hint="Remove it, or set TMPDIR to a folder of your own.",
+                code="permission-denied",
             )
 
 

@@ -15,6 +15,7 @@ export interface Complaint {
   hint: string;
   column: string;
   expression: string;
+  code: string;
 }
 export interface Verdict {
   complaints: Complaint[];

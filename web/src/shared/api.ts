@@ -1,10 +1,22 @@
 // Requests to the server: errors have the server's message, changes have the header that it requires.
 
+/** An error of the server, with the data that commands print with --json: code (docs/reference/errors.md), place, found, expected. */
+export interface ErrorBody {
+  code: string;
+  message: string;
+  hint: string;
+  place?: Record<string, string | number>;
+  found?: unknown;
+  expected?: unknown;
+}
+
 export class Problem extends Error {
   constructor(
     readonly status: number,
     message: string,
     readonly hint: string = "",
+    readonly code: string = "",
+    readonly place: Record<string, string | number> = {},
   ) {
     super(message);
   }
@@ -18,8 +30,8 @@ async function request(path: string, init?: RequestInit): Promise<Response> {
     throw new Problem(0, "The console is not responding.", "Check that `slipstream console` is still running.");
   }
   if (response.ok) return response;
-  const body = (await response.json().catch(() => ({}))) as { message?: string; hint?: string };
-  throw new Problem(response.status, body.message ?? `The console returned an error (${response.status}).`, body.hint);
+  const body = (await response.json().catch(() => ({}))) as Partial<ErrorBody>;
+  throw new Problem(response.status, body.message ?? `The console returned an error (${response.status}).`, body.hint, body.code, body.place);
 }
 
 export async function get<T>(path: string): Promise<T> {

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from slipstream._bench.driving.encodings import Encoding
-from slipstream._errors import BadArgument, Unavailable
+from slipstream._errors import BadArgument, Unavailable, classify
 from slipstream._feeds.tuples import END_MARK
 from slipstream._io import kafka
 from slipstream._tools.progress import say
@@ -43,11 +43,14 @@ class FolderDestination(Destination):
             path.mkdir(parents=True, exist_ok=True)
             occupied = any(path.iterdir())
         except OSError as error:
-            raise BadArgument(f"--to dir:{path}: {error.strerror}.", hint="Use a folder you can write to.") from error
+            raise BadArgument(
+                f"--to dir:{path}: {error.strerror}.", hint="Use a folder you can write to.", code=classify(error)
+            ) from error
         if occupied:
             raise BadArgument(
                 f"--to dir:{path}: the folder is not empty.",
                 hint="Use an empty folder: two runs in one folder cannot be distinguished.",
+                code="exists",
             )
         self._path, self._suffix = path, encoding.suffix
 
@@ -59,7 +62,9 @@ class FolderDestination(Destination):
             hidden.write_bytes(data)
             hidden.rename(self._path / name)
         except OSError as error:
-            raise Unavailable(f"--to dir:{self._path}: {error.strerror} at second {second}.") from error
+            raise Unavailable(
+                f"--to dir:{self._path}: {error.strerror} at second {second}.", code=classify(error)
+            ) from error
 
     def end(self) -> None:
         """Mark the folder as complete with a file next to it."""
@@ -80,7 +85,9 @@ class TcpDestination(Destination):
                 self._socket, _ = server.accept()
         except OSError as error:
             raise Unavailable(
-                f"--to tcp:{self._address}: {error.strerror}.", hint="If the port is in use, choose another one."
+                f"--to tcp:{self._address}: {error.strerror}.",
+                hint="If the port is in use, choose another one.",
+                code="port-unavailable",
             ) from error
 
     def deliver(self, second: int, data: bytes) -> None:
@@ -91,6 +98,7 @@ class TcpDestination(Destination):
             raise Unavailable(
                 f"--to tcp:{self._address}: the client disconnected at second {second}.",
                 hint="The run is void; restart the client and the driver.",
+                code="run-void",
             ) from error
 
     def close(self) -> None:
@@ -134,6 +142,7 @@ class TopicDestination(Destination):
             raise Unavailable(
                 f"--to {self._where}: the broker does not respond ({error.args[0].str()}).",
                 hint="Start it with: scripts/kafka.sh start",
+                code="broker-unreachable",
             ) from error
 
     def deliver(self, second: int, data: bytes) -> None:
@@ -146,6 +155,7 @@ class TopicDestination(Destination):
             raise Unavailable(
                 f"--to {self._where}: the broker failed at second {second} ({self._error or 'no response'}).",
                 hint="The run is void; restart the broker and the driver.",
+                code="broker-unreachable",
             )
 
     def _produce(self, produce: Callable[..., None], message: bytes) -> None:
@@ -189,5 +199,8 @@ def open_destination(text: str, encoding: Encoding) -> Destination:
     if text.startswith("kafka:"):
         return TopicDestination(kafka.Topic.parse(text), encoding)
     raise BadArgument(
-        f"--to {text}: not a destination.", hint="Use dir:PATH, kafka:HOST:PORT/TOPIC, tcp:HOST:PORT or stdout."
+        f"--to {text}: not a destination.",
+        hint="Use dir:PATH, kafka:HOST:PORT/TOPIC, tcp:HOST:PORT or stdout.",
+        code="malformed-value",
+        found=text,
     )

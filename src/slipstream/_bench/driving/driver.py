@@ -1,7 +1,7 @@
 """Deliver a run in real time: every tuple is sent in its second.
 
 A reader thread prepares seconds ahead of time (reading Parquet and encoding release Python's lock); the driver waits
-for each second and sends it whole. The driver measures its own lag: if tuples were sent late, the run says nothing
+for each second and sends it whole. The driver measures its own lag: if tuples were sent late, the run shows nothing
 about the engine, and is void.
 """
 
@@ -23,6 +23,7 @@ from slipstream._errors import BadArgument
 from slipstream._feeds.clock import Clock
 from slipstream._feeds.run import MINUTE, Run
 from slipstream._tools.progress import bar
+from slipstream._tools.quantiles import quantiles
 
 #: a driver that lags more than this, in seconds, voids the run
 MAX_LAG = 1.0
@@ -52,6 +53,8 @@ class DrivePlan:
             raise BadArgument(
                 f"--fast-forward-to {fast_forward_to}, --until {until}: outside the run.",
                 hint=f"{run.path} has the seconds 0 to {run.manifest.seconds - 1}.",
+                code="out-of-range",
+                found=fast_forward_to,
             )
         return cls(fast_forward_to, end, speed)
 
@@ -113,7 +116,7 @@ class DriveResult:
         return {**asdict(self), "void": self.void}
 
 
-def seconds_of(run: Run, end: int, begin: int = 0) -> Iterator[tuple[int, pa.Table]]:
+def read_seconds(run: Run, end: int, begin: int = 0) -> Iterator[tuple[int, pa.Table]]:
     """Return every second before ``end`` that has tuples, with all of them: in line order if known, else by expressway.
 
     Starts with the minute of second ``begin``.
@@ -180,7 +183,7 @@ def drive(run: Run, plan: DrivePlan, encode: Encode, to: Destination, pace: Pace
     began = time.monotonic()
     tuples = 0
     lags = {plan.start: 0.0}
-    prepared = prepare_ahead(seconds_of(run, plan.end, plan.first), encode)
+    prepared = prepare_ahead(read_seconds(run, plan.end, plan.first), encode)
     with closing(prepared), bar("seconds", plan.end) as advance:
         for second, count, data in prepared:
             if plan.speed and second >= plan.start:
@@ -198,7 +201,7 @@ def drive(run: Run, plan: DrivePlan, encode: Encode, to: Destination, pace: Pace
         speed=plan.speed,
         took=round(time.monotonic() - began, 3),
         max_lag=round(lags[latest], 3),
-        p99_lag=round(float(np.percentile(list(lags.values()), 99)), 3),
+        p99_lag=round(quantiles(list(lags.values()), (0.99,))[0], 3),
         latest_second=latest,
         origin_epoch_ms=pace.epoch_ms,
     )

@@ -69,5 +69,11 @@ ENCODINGS = {
 def find_encoding(name: str) -> Encoding:
     """Return the encoding called ``name``."""
     if name not in ENCODINGS:
-        raise BadArgument(f"--format {name}: no such encoding.", hint=f"Use one of: {', '.join(ENCODINGS)}.")
+        raise BadArgument(
+            f"--format {name}: no such encoding.",
+            hint=f"Use one of: {', '.join(ENCODINGS)}.",
+            code="unknown-value",
+            expected=[*ENCODINGS],
+            found=name,
+        )
     return ENCODINGS[name]

@@ -136,7 +136,7 @@ class Comparison:
             odd = self._folded.where("not fits").select("kind", "id", "time")
             expected = self.answers.repeat_for_copies(expected.join(odd, ["kind", "id", "time"], "left_semi"))
             given = given.join(odd.withColumnRenamed("id", "stored"), ["kind", "stored", "time"], "left_semi")
-        return self.space.sql(JUDGED, compared=self._compared(expected, given), response_times=self._timed)
+        return self.space.sql(JUDGED, compared=self._compare(expected, given), response_times=self._timed)
 
     @property
     def _folds(self) -> bool:
@@ -147,7 +147,7 @@ class Comparison:
         copies = self.answers.copies
         row = self.space.spark.sql(f"select bit_xor(xxhash64(cast(id as int))) as everyone from range({copies})").head()
         assert row is not None
-        compared = self._compared(self._expected, self._exact.drop("id").withColumnRenamed("stored", "id"))
+        compared = self._compare(self._expected, self._exact.drop("id").withColumnRenamed("stored", "id"))
         return self.space.keep(
             self.space.sql(
                 FOLDED,
@@ -173,7 +173,7 @@ class Comparison:
     def _expected(self) -> DataFrame:
         return self.scope.select(self.answers.stored)
 
-    def _compared(self, expected: DataFrame, given: DataFrame) -> DataFrame:
+    def _compare(self, expected: DataFrame, given: DataFrame) -> DataFrame:
         limits = ", ".join(f"{kind}, {limit}" for kind, limit in enumerate(self.answers.edition.limits))
         asked = expected.selectExpr("*", "cast(null as bigint) as emit_ms", "cast(null as int) as copy")
         both = asked.unionByName(given.select(asked.columns))

@@ -57,5 +57,11 @@ def find_edition(name: str) -> Edition:
     (5, 5, 5, 10, 30)
     """
     if name not in EDITIONS:
-        raise BadArgument(f"--rules {name}: no such rule set.", hint=f"Use one of: {', '.join(EDITIONS)}.")
+        raise BadArgument(
+            f"--rules {name}: no such rule set.",
+            hint=f"Use one of: {', '.join(EDITIONS)}.",
+            code="unknown-value",
+            expected=[*EDITIONS],
+            found=name,
+        )
     return EDITIONS[name]

@@ -1,4 +1,4 @@
-"""What a correct engine answers to a run: Linear Road as set-based SQL over the whole run.
+"""The correct answers to a run: Linear Road as set-based SQL over the whole run.
 
 Deliberately not a stream engine's algorithm. Nothing is processed tuple by tuple and no state is carried: reports are
 sorted by vehicle once, windows look one report back and ahead, minutes are joined with minutes. The rules are in
@@ -261,7 +261,7 @@ class CorrectAnswers:
 
     @cached_property
     def charges(self) -> DataFrame:
-        """What was charged to accounts (vid, time, toll); credits are negative."""
+        """Return the charges to accounts (vid, time, toll); credits are negative."""
         charges = self.space.sql(CHARGES, stays=self.stays)
         if self.edition.frequent_traveller is not None:
             charges = self.space.sql(DISCOUNTED, charges=charges, frequent_traveller=self.edition.frequent_traveller)

@@ -69,7 +69,7 @@ _READABLE = """whole and kind between 0 and 4 and id between 0 and 2147483647 an
 def check_outputs(paths: list[Path]) -> None:
     """Reject outputs that do not exist, naming all of them, or that are empty."""
     if missing := [str(path) for path in paths if not path.exists()]:
-        raise BadArgument(f"{', '.join(missing)}: no such OUTPUT.", hint=_GIVE)
+        raise BadArgument(f"{', '.join(missing)}: no such OUTPUT.", hint=_GIVE, code="no-such-file")
     for path in paths:
         _locate(path)
 
@@ -96,7 +96,7 @@ def _locate(path: Path) -> Path:
         if (path / "output.csv").exists():
             return path / "output.csv"
         if not any(_visible(path)):
-            raise BadInput(f"{path}: the folder is empty.", hint=_GIVE)
+            raise BadInput(f"{path}: the folder is empty.", hint=_GIVE, code="empty-input")
     return path
 
 
@@ -128,7 +128,9 @@ def _from_job(spark: SparkSession, path: Path) -> DataFrame:
     try:
         instants = [(batch.batch, int(batch.detail["emitted_ms"])) for batch in outputs.read_journal(path)]
     except MALFORMED as error:
-        raise BadInput(f"{path / outputs.JOURNAL}: damaged ({error}).", hint="Run the job again.") from error
+        raise BadInput(
+            f"{path / outputs.JOURNAL}: damaged ({error}).", hint="Run the job again.", code="damaged-output"
+        ) from error
     commits = sf.broadcast(spark.createDataFrame(instants, "_batch long, emitted_ms long"))
     parts = []
     for name, (kind, id_, a, b) in TABLES.items():
@@ -148,11 +150,16 @@ def _from_parquet(spark: SparkSession, path: Path) -> DataFrame:
     try:
         frame = spark.read.option("recursiveFileLookup", str(not named).lower()).parquet(str(path))
     except PySparkException as error:
-        raise BadInput(f"{path}: not readable as Parquet.", hint="The output is damaged; run again.") from error
+        raise BadInput(
+            f"{path}: not readable as Parquet.", hint="The output is damaged; run again.", code="damaged-output"
+        ) from error
     if missing := [name for name in COLUMNS if name not in frame.columns]:
         raise BadInput(
             f"{path}: no column {', '.join(missing)}; it has: {', '.join(frame.columns)}.",
             hint=f"An output in Parquet must have the columns {', '.join(COLUMNS)}.",
+            code="unknown-column",
+            found=frame.columns,
+            expected=[*COLUMNS],
         )
     columns = (
         "cast(kind as int) as kind",

@@ -131,8 +131,8 @@ def _consistency(output: Path) -> str:
     if not batches:
         return ""
     parts = [embed_image(plot_qos(batches), "commit time of each batch, and query time capacity over the run")]
-    if (folder / FOLDER / FILE).exists() and (found := consistency.moments(folder)):
-        parts.append(embed_image(consistency.qos_map(found), "QoS map: time per tuple of commits and queries"))
+    if (folder / FOLDER / FILE).exists() and (found := consistency.read_moments(folder)):
+        parts.append(embed_image(consistency.plot_qos_map(found), "QoS map: time per tuple of commits and queries"))
     return f"<h2>Real-time consistency</h2>{''.join(parts)}"
 
 

@@ -197,6 +197,7 @@ def last_second(run: Run, since: int, until: int | None) -> int:
         raise BadArgument(
             f"--since {since}, --until {until}: the run has no seconds in this range.",
             hint=f"{run.path} has the seconds 0 to {run.manifest.seconds - 1}.",
+            code="empty-input",
         )
     return end
 
@@ -247,9 +248,14 @@ class _Validation:
             raise BadInput(
                 f"{where}: none of {row.unreadable:,} lines can be read; the first is {self._unreadable(1)[0]!r}.",
                 hint="See docs/how-to/engine-builders.md for the output formats; select one with --order.",
+                code="unreadable-line",
             )
         if not row.answers:
-            raise BadInput(f"{where} is empty.", hint="The engine wrote no answers, so there is nothing to check.")
+            raise BadInput(
+                f"{where} is empty.",
+                hint="The engine wrote no answers, so there is nothing to check.",
+                code="empty-input",
+            )
         return row.unreadable, row.last
 
     def _unreadable(self, most: int) -> tuple[str, ...]:
@@ -261,12 +267,14 @@ class _Validation:
             raise BadInput(
                 f"{self.answers.run.path} requires no answers from second {self.scope.since} to {self.scope.until}.",
                 hint="There is nothing to check; use another run or other seconds.",
+                code="empty-input",
             )
         if given == sum(tally.extra for tally in tallies):
             raise BadInput(
                 f"None of {given:,} output tuples answers anything in {self.answers.run.path} from second "
                 f"{self.scope.since} to {self.scope.until}.",
                 hint="OUTPUT may come from another run: use the RUN that the engine processed.",
+                code="empty-input",
             )
 
     def _tallies(self) -> tuple[Tally, ...]:

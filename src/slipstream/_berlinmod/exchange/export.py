@@ -104,10 +104,18 @@ def _write_rows(file: Path, head: str, rows: Iterable[Iterable[Any]]) -> None:
 def check_format(kind: str, srid: int | None) -> None:
     """Reject an unknown format, or a reference system for a format that has none."""
     if kind not in FORMATS:
-        raise BadArgument(f"--format {kind}: no such format.", hint=f"Use {' or '.join(FORMATS)}.")
+        raise BadArgument(
+            f"--format {kind}: no such format.",
+            hint=f"Use {' or '.join(FORMATS)}.",
+            code="unknown-value",
+            expected=[*FORMATS],
+            found=kind,
+        )
     if srid is not None and (kind == "published" or not 0 <= srid < 2**31):
         raise BadArgument(
-            f"--srid {srid} cannot be used with --format {kind}.", hint="Use an EPSG code with --format mobilitydb."
+            f"--srid {srid} cannot be used with --format {kind}.",
+            hint="Use an EPSG code with --format mobilitydb.",
+            code="conflicting-options",
         )
 
 

@@ -92,7 +92,9 @@ def common_srid(where: str, systems: list[str]) -> int:
     named = sorted({srid for srid in systems if srid not in ("", "0")})
     if len(named) > 1:
         raise BadInput(
-            f"{where}: SRIDs {' and '.join(named)} in one data set.", hint="Project all geometries to one system."
+            f"{where}: SRIDs {' and '.join(named)} in one data set.",
+            hint="Project all geometries to one system.",
+            code="bad-coordinates",
         )
     return int(named[0]) if named and named[0].isdecimal() else 0
 
@@ -108,13 +110,21 @@ def _rows(path: Path, count: int) -> list[list[str]]:
         with _open_text(path) as file:
             return list(islice(csv.reader(file), count))
     except (OSError, EOFError, zlib.error, csv.Error) as error:
-        raise BadInput(f"{path}: cannot be read ({error}).", hint="Use a CSV file, gzipped or not.") from error
+        raise BadInput(
+            f"{path}: cannot be read ({error}).", hint="Use a CSV file, gzipped or not.", code="unreadable-file"
+        ) from error
 
 
 def _positions(path: Path, rows: list[list[str]], columns: tuple[str, ...]) -> dict[str, int]:
     there = {name.strip().lower(): number for number, name in enumerate(rows[0] if rows else [])}
     if missing := [name for name in columns if name.lower() not in there]:
-        raise BadInput(f"{path}, line 1: no column {', '.join(missing)}.", hint=f"Expected {', '.join(columns)}.")
+        raise BadInput(
+            f"{path}, line 1: no column {', '.join(missing)}.",
+            hint=f"Expected {', '.join(columns)}.",
+            code="unknown-column",
+            found=[*there],
+            expected=[*columns],
+        )
     return there
 
 

@@ -35,7 +35,7 @@ from slipstream._berlinmod.dataset import (
 from slipstream._berlinmod.exchange import heads
 from slipstream._berlinmod.exchange.heads import Head
 from slipstream._berlinmod.generator import write_samples
-from slipstream._berlinmod.layout import HOLDS_FILES, check_files, file_in
+from slipstream._berlinmod.layout import HOLDS_FILES, check_files, find_file
 from slipstream._berlinmod.roads.street_files import csv_streets, metre_streets, read_text
 from slipstream._berlinmod.roads.street_network import Street, StreetNetwork, build
 from slipstream._errors import MALFORMED, BadInput
@@ -64,8 +64,8 @@ _INVALID_SHAPE = (shapely.errors.ShapelyError, *MALFORMED)
 
 def _find_file(folder: Path, *names: str) -> Path:
     """Return the first of the files that exists, gzipped or not."""
-    if (found := file_in(folder, *names)) is None:
-        raise BadInput(f"{folder}: no {' or '.join(names)}.", hint=HOLDS_FILES)
+    if (found := find_file(folder, *names)) is None:
+        raise BadInput(f"{folder}: no {' or '.join(names)}.", hint=HOLDS_FILES, code="no-such-file")
     return found
 
 
@@ -76,13 +76,21 @@ def _rows(folder: Path, name: str, *columns: str) -> list[Row]:
     try:
         head, *body = [[column.strip().lower() for column in next(reader, [])], *reader]
     except csv.Error as error:
-        raise BadInput(f"{path}, line {reader.line_num}: {error}.", hint=_FIX) from error
+        raise BadInput(f"{path}, line {reader.line_num}: {error}.", hint=_FIX, code="unreadable-line") from error
     if missing := [column for column in columns if column.lower() not in head]:
-        raise BadInput(f"{path}, line 1: no column {', '.join(missing)}.", hint=f"Expected {', '.join(columns)}.")
+        raise BadInput(
+            f"{path}, line 1: no column {', '.join(missing)}.",
+            hint=f"Expected {', '.join(columns)}.",
+            code="unknown-column",
+            found=[*head],
+            expected=[*columns],
+        )
     rows = []
     for line, row in enumerate(body, 2):
         if len(row) != len(head):
-            raise BadInput(f"{path}, line {line}: {len(row)} fields, expected {len(head)}.", hint=_FIX)
+            raise BadInput(
+                f"{path}, line {line}: {len(row)} fields, expected {len(head)}.", hint=_FIX, code="unreadable-line"
+            )
         rows.append({**dict(zip(head, row, strict=True)), "where": f"{path}, line {line}"})
     return rows
 
@@ -95,7 +103,9 @@ def _time(row: Row, column: str) -> int:
     try:
         return micros(datetime.fromisoformat(text))
     except MALFORMED as error:
-        raise BadInput(f"{row['where']}: {column} {text!r} is not a date and time.", hint=_FIX) from error
+        raise BadInput(
+            f"{row['where']}: {column} {text!r} is not a date and time.", hint=_FIX, code="unreadable-line"
+        ) from error
 
 
 def _number(row: Row, column: str) -> float:
@@ -106,7 +116,7 @@ def _number(row: Row, column: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise BadInput(f"{row['where']}: {column} {text[:40]!r} is not a number.", hint=_FIX)
+        raise BadInput(f"{row['where']}: {column} {text[:40]!r} is not a number.", hint=_FIX, code="unreadable-line")
     return number
 
 
@@ -114,7 +124,9 @@ def _whole(row: Row, column: str) -> int:
     """Parse an identifier."""
     number = _number(row, column)
     if number != int(number) or abs(number) >= 2**31:
-        raise BadInput(f"{row['where']}: {column} {row[column][:40]!r} is not a 32-bit integer.", hint=_FIX)
+        raise BadInput(
+            f"{row['where']}: {column} {row[column][:40]!r} is not a 32-bit integer.", hint=_FIX, code="unreadable-line"
+        )
     return int(number)
 
 
@@ -122,9 +134,11 @@ def _cars(rows: Iterable[Row], moid: str, kind: str) -> pa.Table:
     made = [(_whole(row, moid), row["licence"], row["model"], row[kind]) for row in rows]
     numbers = [number for number, *_ in made]
     if not numbers:
-        raise BadInput("The data set has no vehicles.", hint="Add one row per vehicle.")
+        raise BadInput("The data set has no vehicles.", hint="Add one row per vehicle.", code="empty-input")
     if len(set(numbers)) != len(numbers):
-        raise BadInput(f"{moid} is not unique among the vehicles.", hint="Keep one row per vehicle.")
+        raise BadInput(
+            f"{moid} is not unique among the vehicles.", hint="Keep one row per vehicle.", code="unreadable-line"
+        )
     return pa.table([pa.array(column) for column in zip(*made, strict=True)], schema=MCAR)
 
 
@@ -195,7 +209,7 @@ def _spans(rows: list[Row]) -> tuple[list[int], list[int]]:
     """Return the begin and end of periods; reject one that ends before it begins."""
     begin, end = _times(rows, "begin"), _times(rows, "end")
     if bad := next((row for row, b, e in zip(rows, begin, end, strict=True) if e < b), None):
-        raise BadInput(f"{bad['where']}: the period ends before it begins.", hint=_FIX)
+        raise BadInput(f"{bad['where']}: the period ends before it begins.", hint=_FIX, code="unreadable-line")
     return begin, end
 
 
@@ -249,9 +263,15 @@ def _geometry(row: Row) -> Any:
     try:
         shape, srid = _shape(row["geom"].strip())
     except _INVALID_SHAPE as error:
-        raise BadInput(f"{row['where']}: {error}.", hint="Use WKT or hexadecimal WKB.") from error
+        raise BadInput(
+            f"{row['where']}: {error}.", hint="Use WKT or hexadecimal WKB.", code="unreadable-line"
+        ) from error
     if srid in DEGREES:
-        raise BadInput(f"{row['where']}: coordinates in degrees (SRID {srid}).", hint="Project them to metres first.")
+        raise BadInput(
+            f"{row['where']}: coordinates in degrees (SRID {srid}).",
+            hint="Project them to metres first.",
+            code="bad-coordinates",
+        )
     return shape
 
 
@@ -275,9 +295,9 @@ def _road_segments(folder: Path) -> Iterator[Street]:
 
 def _network(folder: Path, *, metres: bool) -> StreetNetwork | None:
     """Read the streets, if a folder has them."""
-    if (path := file_in(folder, "streets.csv")) is not None:
+    if (path := find_file(folder, "streets.csv")) is not None:
         return build(metre_streets(csv_streets(path), path, metres=metres), str(path))
-    if (path := file_in(folder, "roadsegments.csv")) is not None:
+    if (path := find_file(folder, "roadsegments.csv")) is not None:
         return build(metre_streets(_road_segments(folder), path, metres=metres), str(path))
     return None
 
@@ -447,7 +467,11 @@ def _mobilitydb_cars(folder: Path) -> pa.Table:
     vehicles = _rows(folder, "vehicles.csv", "vehicleid", "licence", "model")
     kind = "vehtype" if vehicles and "vehtype" in vehicles[0] else "vehicletype"
     if vehicles and kind not in vehicles[0]:
-        raise BadInput(f"{folder / 'vehicles.csv'}, line 1: no column vehicletype.", hint="vehtype is accepted too.")
+        raise BadInput(
+            f"{folder / 'vehicles.csv'}, line 1: no column vehicletype.",
+            hint="vehtype is accepted too.",
+            code="unknown-column",
+        )
     return _cars(vehicles, "vehicleid", kind)
 
 

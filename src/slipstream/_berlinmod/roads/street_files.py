@@ -42,7 +42,12 @@ def read_network(path: Path | None, *, metres: bool = False) -> StreetNetwork:
     if path is None:
         return synthetic_network()
     if not path.is_file():
-        raise BadArgument(f"--network {path}: no such file.", hint="Omit --network to use the synthetic city.")
+        raise BadArgument(
+            f"--network {path}: no such file.",
+            hint="Omit --network to use the synthetic city.",
+            code="no-such-file",
+            found=path,
+        )
     in_metres = {".data": secondo_streets, ".csv": csv_streets}
     in_degrees = {".geojson": geojson_streets, ".json": geojson_streets, ".pbf": osm_streets, ".osm": osm_streets}
     ending = Path(path.name.removesuffix(".gz")).suffix
@@ -52,7 +57,9 @@ def read_network(path: Path | None, *, metres: bool = False) -> StreetNetwork:
         streets, srid = in_degrees[ending](path)
         return replace(build(streets, str(path)), srid=srid)
     known = ", ".join([*in_metres, *in_degrees])
-    raise BadArgument(f"--network {path}: unknown file type.", hint=f"Supported extensions: {known}.")
+    raise BadArgument(
+        f"--network {path}: unknown file type.", hint=f"Supported extensions: {known}.", code="wrong-file-type"
+    )
 
 
 def metre_streets(streets: Iterable[Street], path: Path, *, metres: bool) -> list[Street]:
@@ -70,7 +77,11 @@ def read_text(path: Path) -> str:
         raw = path.read_bytes()
         return (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8")
     except (OSError, UnicodeDecodeError, EOFError, zlib.error) as error:
-        raise BadInput(f"{path}: cannot be read as text ({error}).", hint="Use a text file, gzipped or not.") from error
+        raise BadInput(
+            f"{path}: cannot be read as text ({error}).",
+            hint="Use a text file, gzipped or not.",
+            code="unreadable-file",
+        ) from error
 
 
 def read_nested_list(path: Path) -> list[Any]:
@@ -82,13 +93,19 @@ def read_nested_list(path: Path) -> list[Any]:
             stack.append([])
         elif word == ")":
             if len(stack) < 2:
-                raise BadInput(f"{path}: unbalanced closing bracket.", hint="Export the object again.")
+                raise BadInput(
+                    f"{path}: unbalanced closing bracket.", hint="Export the object again.", code="unreadable-file"
+                )
             done = stack.pop()
             stack[-1].append(done)
         else:
             stack[-1].append(_atom(word))
     if len(stack) != 1 or not stack[0]:
-        raise BadInput(f"{path}: truncated, {len(stack) - 1} brackets are open.", hint="Export the object again.")
+        raise BadInput(
+            f"{path}: truncated, {len(stack) - 1} brackets are open.",
+            hint="Export the object again.",
+            code="unreadable-file",
+        )
     return cast(list[Any], stack[0][0])
 
 
@@ -111,6 +128,7 @@ def secondo_streets(path: Path) -> Iterator[Street]:
         raise BadInput(
             f"{path}: street {number}: not (Vmax ((x0 y0 x1 y1) ...)).",
             hint="The file must contain a relation with attributes Vmax and GeoData.",
+            code="unreadable-line",
         ) from error
 
 
@@ -126,6 +144,7 @@ def secondo_regions(path: Path) -> list[tuple[float, list[list[tuple[float, floa
         raise BadInput(
             f"{path}: not (Priority Weight ((((x y) ...)) ...)) ({error}).",
             hint="The file must contain a relation with attributes Priority, Weight and GeoData.",
+            code="unreadable-file",
         ) from error
     return regions
 
@@ -144,12 +163,20 @@ def csv_streets(path: Path) -> Iterator[Street]:
     streets: dict[str, tuple[float, list[tuple[float, float, float, float]]]] = {}
     try:
         if missing := [name for name in wanted if name not in (rows.fieldnames or ())]:
-            raise BadInput(f"{path}: no column {missing[0]}.", hint=f"The first line must be {','.join(wanted)}.")
+            raise BadInput(
+                f"{path}: no column {missing[0]}.",
+                hint=f"The first line must be {','.join(wanted)}.",
+                code="unknown-column",
+                found=rows.fieldnames,
+                expected=[*wanted],
+            )
         for row in rows:
             vmax, *ends = (float(row[name]) for name in wanted[1:])
             streets.setdefault(row["Id"], (vmax, []))[1].append((ends[0], ends[1], ends[2], ends[3]))
     except (csv.Error, *MALFORMED) as error:
-        raise BadInput(f"{path}, line {rows.line_num}: {error}.", hint="Use numbers in metres and km/h.") from error
+        raise BadInput(
+            f"{path}, line {rows.line_num}: {error}.", hint="Use numbers in metres and km/h.", code="unreadable-line"
+        ) from error
     return (Street(vmax, segments) for vmax, segments in streets.values())
 
 
@@ -169,9 +196,7 @@ def _project(lines: list[_Line], path: Path) -> tuple[list[Street], int]:
     try:
         x, y = utm.project(degrees[:, 0], degrees[:, 1])
     except BadInput as error:
-        raise BadInput(
-            f"{path}: {error.message}", hint="All streets must be in one region, a few hundred km wide."
-        ) from error
+        raise error.within(str(path), hint="All streets must be in one region, a few hundred km wide.") from error
     flat = zip(np.round(x, 3).tolist(), np.round(y, 3).tolist(), strict=True)
     return [_make_street(list(islice(flat, len(places))), vmax) for places, vmax in lines], utm.srid
 
@@ -186,11 +211,14 @@ def geojson_streets(path: Path) -> tuple[list[Street], int]:
         features = list(body["features"])
         crs = str(body.get("crs", {}).get("properties", {}).get("name", "OGC:CRS84"))
     except MALFORMED as error:
-        raise BadInput(f"{path}: not a GeoJSON FeatureCollection.", hint="Export lines as GeoJSON.") from error
+        raise BadInput(
+            f"{path}: not a GeoJSON FeatureCollection.", hint="Export lines as GeoJSON.", code="unreadable-file"
+        ) from error
     if crs not in _DEGREES and crs != "metres":
         raise BadInput(
             f"{path}: unsupported reference system {crs}.",
             hint='Use WGS 84, or the CRS name "metres" for plane coordinates.',
+            code="bad-coordinates",
         )
     lines: list[_Line] = []
     for number, feature in enumerate(features, 1):
@@ -204,7 +232,9 @@ def geojson_streets(path: Path) -> tuple[list[Street], int]:
             lines.append((places, float(values.get("vmax", values.get("maxspeed", SIDE)))))
         except MALFORMED as error:
             raise BadInput(
-                f"{path}, feature {number}: {error}.", hint="Use LineStrings with a vmax in km/h."
+                f"{path}, feature {number}: {error}.",
+                hint="Use LineStrings with a vmax in km/h.",
+                code="unreadable-line",
             ) from error
     if crs == "metres":
         return [_make_street(places, vmax) for places, vmax in lines], 0
@@ -221,5 +251,7 @@ def osm_streets(path: Path) -> tuple[list[Street], int]:
             if isinstance(way, osmium.osm.Way) and (vmax := HIGHWAYS.get(way.tags.get("highway") or "")):
                 lines.append(([(n.lon, n.lat) for n in way.nodes if n.location.valid()], vmax))
     except (RuntimeError, osmium.InvalidLocationError, *MALFORMED) as error:
-        raise BadInput(f"{path}: {error}.", hint="Use an OpenStreetMap extract (.osm.pbf or .osm).") from error
+        raise BadInput(
+            f"{path}: {error}.", hint="Use an OpenStreetMap extract (.osm.pbf or .osm).", code="unreadable-file"
+        ) from error
     return _project(lines, path)

@@ -87,14 +87,21 @@ def build(streets: Iterable[Street], where: str = "streets") -> StreetNetwork:
         raise BadInput(
             f"{where}: a street from {bad[0]} to {bad[1]} is out of range.",
             hint=f"Coordinates must be within {FARTHEST:,.0f} m of the origin.",
+            code="bad-coordinates",
         )
     pieces = _split(segments)
     if not pieces:
-        raise BadInput(f"{where}: no open street.", hint="A street needs a positive speed limit and two points.")
+        raise BadInput(
+            f"{where}: no open street.",
+            hint="A street needs a positive speed limit and two points.",
+            code="empty-input",
+        )
     network = _assemble(_largest(_chains(pieces)))
     if network.nodes < 2:
         raise BadInput(
-            f"{where}: the only street is a loop, so there are no trips.", hint="Add a street that crosses it."
+            f"{where}: the only street is a loop, so there are no trips.",
+            hint="Add a street that crosses it.",
+            code="empty-input",
         )
     return network
 

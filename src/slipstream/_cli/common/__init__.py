@@ -1,1 +1,1 @@
-"""What several commands share: options, checks, tables."""
+"""Shared by several commands: options, checks, tables."""

@@ -1,4 +1,4 @@
-"""Checks that come before anything slow: files and folders that are missing or in the way.
+"""Checks before anything slow: files and folders that are missing or in the way.
 
 Every command checks its arguments first and starts Spark last, so that a typing error is reported at once. This module
 imports nothing that takes time.
@@ -15,7 +15,7 @@ __all__ = ["check_folder", "check_new", "check_there", "check_writable"]
 
 
 def check_there(*paths: Path | str | None, option: str = "", what: str = "file or folder", hint: str = "") -> None:
-    """Refuse paths that are not there, all of them in one message; ``None`` was not given and is left out.
+    """Refuse paths that do not exist, all in one message; ``None`` is skipped.
 
     >>> check_there("no/a", "no/b", option="--input")
     Traceback (most recent call last):
@@ -46,19 +46,23 @@ def check_writable(file: Path | None, option: str, *, makes_folder: bool = False
     if file is None:
         return
     if file.is_dir():
-        raise BadArgument(f"{option} {file}: is a folder.", hint="Give a file that can be written.")
+        raise BadArgument(
+            f"{option} {file}: is a folder.", hint="Give a file that can be written.", code="wrong-file-type"
+        )
     if not makes_folder and not file.absolute().parent.exists():
-        raise BadArgument(f"{option} {file}: its folder is not there.", hint="Give a file that can be written.")
+        raise BadArgument(
+            f"{option} {file}: its folder does not exist.", hint="Give a file that can be written.", code="no-such-file"
+        )
     check_makeable(file, label=f"{option} ")
 
 
 def check_folder(out: Path, *, mark: str = "") -> None:
-    """Refuse a folder to work in that is a file or cannot be made; it may be there already.
+    """Refuse a folder to work in that is a file or cannot be created; it may exist.
 
-    With ``mark``, a folder that is not empty has this file or folder in it, which says that it was worked in before.
+    With ``mark``, a folder that is not empty must contain this file or folder, which shows that it is one of ours.
     """
     if mark and not (out / mark).exists():
         check_new(out)
     if out.exists() and not out.is_dir():
-        raise BadArgument(f"--out {out}: is a file.", hint="Give a folder.")
+        raise BadArgument(f"--out {out}: is a file.", hint="Give a folder.", code="wrong-file-type")
     check_makeable(out)

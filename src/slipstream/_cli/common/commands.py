@@ -1,4 +1,4 @@
-"""What all commands have in common: how their options look, short names, verbosity, and the configuration file.
+"""Common to all commands: the look of options, short names, verbosity, and the configuration file.
 
 Commands are declared with Typer as usual; :class:`Family` makes them :class:`Command`, which adds what all share.
 """
@@ -52,7 +52,7 @@ class Command(TyperCommand):
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
-        self.params = [_restyle(parameter) for parameter in (*self.params, *_common_options())]
+        self.params = [_restyle(parameter) for parameter in (*self.params, *_list_common_options())]
 
     def get_help_option(self, ctx: Any) -> Any:
         """``--help``, which is a flag like any other."""
@@ -60,7 +60,7 @@ class Command(TyperCommand):
         return option and _restyle(option)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the command line; a value that comes from the configuration file is refused with its place there."""
+        """Parse the command line; a bad value in the configuration file is reported with its place there."""
         try:
             return super().parse_args(ctx, args)
         except UsageError as error:
@@ -105,7 +105,7 @@ def _configure(ctx: typer.Context, file: Path | None) -> None:
         verbosity.set_json(True)  # also if the rest of the command line cannot be parsed
 
 
-def _common(
+def _declare_common(
     quiet: Annotated[
         bool,
         typer.Option(
@@ -157,7 +157,7 @@ def _common(
 
 
 @cache
-def _common_options() -> tuple[Any, ...]:
+def _list_common_options() -> tuple[Any, ...]:
     app = typer.Typer(add_completion=False)
-    app.command()(_common)
+    app.command()(_declare_common)
     return tuple(get_command(app).params)

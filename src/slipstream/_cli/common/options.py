@@ -16,22 +16,25 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from slipstream._cli.common.tables import print_table, shown
+from slipstream._cli.common.tables import format_value, print_table
 from slipstream._cli.common.verbosity import set_json
 from slipstream._errors import BadArgument, BadInput
 from slipstream._spark import session
 from slipstream._tools.progress import COMPILING, say_once
 
 
-def _checked_master(master: str) -> str:
+def _check_master(master: str) -> str:
     if not re.fullmatch(r"local(\[[\d*, ]+\])?|local-cluster\[[\d, ]+\]|(spark|k8s)://.+|yarn", master):
         raise BadArgument(
-            f"--master {master}: not a Spark master.", hint="Give local[*], spark://HOST:7077, yarn or k8s://URL."
+            f"--master {master}: not a Spark master.",
+            hint="Give local[*], spark://HOST:7077, yarn or k8s://URL.",
+            code="malformed-value",
+            found=master,
         )
     return master
 
 
-def _checked_conf(pairs: list[str] | None) -> list[str] | None:
+def _check_conf(pairs: list[str] | None) -> list[str] | None:
     session.parse_conf(pairs or [])
     return pairs
 
@@ -40,7 +43,7 @@ Master = Annotated[
     str,
     typer.Option(
         "--master",
-        callback=_checked_master,
+        callback=_check_master,
         metavar="URL",
         envvar="SLIPSTREAM_MASTER",
         help="Where Spark runs: local[*], spark://HOST:7077, yarn or k8s://URL.",
@@ -51,7 +54,7 @@ Conf = Annotated[
     list[str] | None,
     typer.Option(
         "--conf",
-        callback=_checked_conf,
+        callback=_check_conf,
         metavar="KEY=VALUE",
         help="A Spark setting. Repeatable.",
         rich_help_panel="Spark",
@@ -75,7 +78,9 @@ def share(text: str | float) -> float:
     except ValueError:
         value = math.nan
     if not 0 <= value <= 1:
-        raise BadArgument(f"--max-rejects {text}: not a share.", hint="Write 0.1 or 10%.")
+        raise BadArgument(
+            f"--max-rejects {text}: not a share.", hint="Write 0.1 or 10%.", code="malformed-value", found=text
+        )
     return value
 
 
@@ -105,10 +110,10 @@ def check_rejects(rejected: int, total: int, most: float, rejects: Path | str, *
         )
 
 
-def spark_session(name: str, master: str, conf: list[str] | None, *, quick: bool = False) -> Any:
-    """The session for one command; a command checks what it was given first and calls this last.
+def start_spark(name: str, master: str, conf: list[str] | None, *, quick: bool = False) -> Any:
+    """Start the session of a command, which must have checked its arguments before.
 
-    ``quick`` is for one of many small batches.
+    ``quick`` is for sessions with many small batches.
     """
     joined = session.is_running()
     spark = session.build(name, master=master, conf=session.parse_conf(conf or []), quick=quick)
@@ -118,7 +123,7 @@ def spark_session(name: str, master: str, conf: list[str] | None, *, quick: bool
 
 
 def _repeat_workers(log: Path) -> None:
-    """Say that workers compile kernels: what they say themselves goes to Spark's log."""
+    """Report that workers compile kernels: their own messages go to Spark's log."""
     looked_at = 0
     with suppress(FileNotFoundError):  # the session has ended
         while COMPILING not in (log.read_text(errors="replace") if log.stat().st_size > looked_at else ""):
@@ -130,17 +135,19 @@ def _repeat_workers(log: Path) -> None:
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
-def seconds_of(option: str, text: str) -> int:
-    """A length of time that an option gives, in seconds.
+def parse_seconds(option: str, text: str) -> int:
+    """Parse a duration into seconds.
 
-    >>> [seconds_of("--window", text) for text in ("90", "90s", "20m", "3h")]
+    >>> [parse_seconds("--window", text) for text in ("90", "90s", "20m", "3h")]
     [90, 90, 1200, 10800]
     """
     found = re.fullmatch(r"([0-9]{1,9})([smh]?)", text.strip())
     length = int(found[1]) * _UNITS[found[2]] if found else 0
     if not length:
         raise BadArgument(
-            f"{option} {text}: not a length of time.", hint="Write whole seconds, minutes or hours: 90s, 20m or 3h."
+            f"{option} {text}: not a length of time.",
+            hint="Write whole seconds, minutes or hours: 90s, 20m or 3h.",
+            code="malformed-value",
         )
     return length
 
@@ -152,5 +159,5 @@ def show(result: Mapping[str, Any], *, as_json: bool, title: str = "") -> None:
         return
     table = Table(title=title or None, show_header=False)
     for key, value in result.items():
-        table.add_row(key.replace("_", " "), escape(shown(value)))
+        table.add_row(key.replace("_", " "), escape(format_value(value)))
     print_table(table)

@@ -13,7 +13,7 @@ import typer
 from slipstream._errors import BadArgument
 from slipstream._tools.staging import temporary_sibling
 
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what --out holds already.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing --out.")]
 Afresh = Annotated[bool, typer.Option("--overwrite", help="Delete the job in --out first, and start afresh.")]
 
 #: what to do when an output exists
@@ -22,7 +22,7 @@ HINT = "Give another name, or --overwrite to replace it."
 
 @contextmanager
 def replacing(out: Path, overwrite: bool, *marks: str) -> Iterator[None]:
-    """Put what is at ``out`` aside while the block writes anew; it returns if the block fails.
+    """Move what is at ``out`` aside while the block writes; restore it if the block fails.
 
     ``marks`` are names, or patterns of names, of which a folder that the command wrote has one.
     """
@@ -56,7 +56,9 @@ def _check_ours(out: Path, marks: tuple[str, ...]) -> None:
     if out.is_file() or not any(out.iterdir()) or any(any(out.glob(mark)) for mark in marks):
         return
     raise BadArgument(
-        f"--out {out}: holds something that this command did not write.", hint="Give another name, or remove it."
+        f"--out {out}: holds something that this command did not write.",
+        hint="Give another name, or remove it.",
+        code="exists",
     )
 
 

@@ -1,4 +1,4 @@
-"""How every command prints a table: titles do not wrap, figures are never cut, and an empty one says so."""
+"""Tables that commands print: titles do not wrap, figures are never cut, an empty table is reported as such."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ _ANY_WIDTH = 10_000
 _FIGURE = re.compile(r"(-?[\d,.]+( ?(s|ms|µs|%|GiB))?)?")
 
 
-def shown(value: Any) -> str:
-    """A value as people read it.
+def format_value(value: Any) -> str:
+    """Format a value for people.
 
-    >>> shown(5208630.0), shown(13.364784692391), shown(0.000123456), shown(True), shown(12345), shown(None)
-    ('5,208,630', '13.36', '0.000123', 'yes', '12,345', '')
+    >>> format_value(5208630.0), format_value(13.364784692391), format_value(0.000123456)
+    ('5,208,630', '13.36', '0.000123')
+    >>> format_value(True), format_value(12345), format_value(None)
+    ('yes', '12,345', '')
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
@@ -29,14 +31,23 @@ def shown(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
-        return _decimal(value)
+        return _format_decimal(value)
     if isinstance(value, list | tuple):
-        return ", ".join(map(shown, value)) or "none"
+        return ", ".join(map(format_value, value)) or "none"
     return str(value)
 
 
-def _decimal(value: float) -> str:
-    """A number with two decimals, more where it is small, and none that say nothing; never in powers of ten."""
+def format_cell(value: Any) -> str:
+    """Format a value of a tuple: integers may be keys, so they have no separators.
+
+    >>> format_cell(12345), format_cell(0.5), format_cell(None)
+    ('12345', '0.5', '')
+    """
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else format_value(value)
+
+
+def _format_decimal(value: float) -> str:
+    """Format a number with two decimals, more if it is small, without trailing zeros or exponents."""
     if not math.isfinite(value):
         return str(value)
     places = 2 if abs(value) >= 1 or not value else min(12, 2 - math.floor(math.log10(abs(value))))
@@ -44,10 +55,10 @@ def _decimal(value: float) -> str:
     return text.rstrip("0").rstrip(".")
 
 
-def plural(count: int, noun: str) -> str:
-    """A number of things, in words that agree.
+def count_nouns(count: int, noun: str) -> str:
+    """Return a number with its noun in the singular or plural.
 
-    >>> plural(1, "stage"), plural(2, "stage"), plural(1000, "batch"), plural(0, "query")
+    >>> count_nouns(1, "stage"), count_nouns(2, "stage"), count_nouns(1000, "batch"), count_nouns(0, "query")
     ('1 stage', '2 stages', '1,000 batches', '0 queries')
     """
     if count == 1:
@@ -69,7 +80,7 @@ def print_table(table: Table, *, nothing: str = "nothing", console: Console | No
     for column in table.columns:
         if _has_figures(column):
             column.justify, column.no_wrap = "right", True
-    console.width = _width(console, table)
+    console.width = _fit_width(console, table)
     console.print(table)
 
 
@@ -78,7 +89,7 @@ def _has_figures(column: Column) -> bool:
     return any(cells) and all(_FIGURE.fullmatch(cell) for cell in cells)
 
 
-def _width(console: Console, table: Table) -> int:
-    """The terminal's width, or more where a figure or word would be cut; elsewhere what the table takes."""
+def _fit_width(console: Console, table: Table) -> int:
+    """Return the terminal's width, or more if a figure would be cut; without a terminal, the table's width."""
     needed = Measurement.get(console, console.options.update(width=_ANY_WIDTH), table)
     return max(console.width, needed.minimum) if console.is_terminal else needed.maximum

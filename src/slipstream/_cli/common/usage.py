@@ -1,4 +1,4 @@
-"""What Typer says of a command line that it cannot read, as an error of ours: one look, and one form for programs."""
+"""Typer's errors about a command line as errors of ours, so that all look alike and have codes."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ def explain(error: Any) -> SlipstreamError | None:
         return None
     option = getattr(error, "option_name", None)
     path = error.ctx.command_path if error.ctx else "slipstream"
-    hint = _renamed(option, error.ctx) or _similar(error) or f"`{path} --help` shows how to use it."
+    hint = _find_new_name(option, error.ctx) or _suggest_similar(error) or f"`{path} --help` shows how to use it."
     message = error.message if option else error.format_message()
     return BadArgument(message if message.endswith((".", "?")) else f"{message}.", hint=hint, code="bad-usage")
 
 
-def _renamed(option: str | None, context: Any) -> str:
+def _find_new_name(option: str | None, context: Any) -> str:
     known = {name for parameter in (context.command.params if context else ()) for name in parameter.opts}
     return next((f"It is {name} now." for name in RENAMED.get(option or "", ()) if name in known), "")
 
 
-def _similar(error: Any) -> str:
+def _suggest_similar(error: Any) -> str:
     names = sorted(getattr(error, "possibilities", None) or ())
     return f"Did you mean {' or '.join(names)}?" if names else ""

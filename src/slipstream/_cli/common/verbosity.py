@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from slipstream._errors import BadArgument, SlipstreamError
+from slipstream._errors import BadArgument, SlipstreamError, classify
 from slipstream._spark import session
 from slipstream._tools import progress
 
@@ -20,7 +20,7 @@ _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 @dataclass
 class Verbosity:
-    """What the options of one command line ask for."""
+    """The verbosity that one command line requests."""
 
     verbose: bool = False
     as_json: bool = False
@@ -42,7 +42,7 @@ _now = Verbosity()
 
 
 def begin(words: list[str]) -> None:
-    """Forget what the command before asked for; a command line that cannot be parsed may still ask for JSON."""
+    """Reset the verbosity; even a command line that cannot be parsed may request JSON."""
     end()
     options = words[: words.index("--")] if "--" in words else words
     _now.as_json = "--json" in options or "-j" in options
@@ -87,13 +87,15 @@ def set_log_file(file: Path | None) -> None:
     try:
         _now.add(logging.FileHandler(file, encoding="utf-8"))
     except OSError as error:
-        raise BadArgument(f"--log-file {file}: {error.strerror}.", hint="Give a file that can be written.") from error
+        raise BadArgument(
+            f"--log-file {file}: {error.strerror}.", hint="Give a file that can be written.", code=classify(error)
+        ) from error
     _now.log_file = file
     logging.getLogger(progress.LOGGER).info("slipstream %s", " ".join(_without_secrets(sys.argv[1:])))
 
 
 def report(error: SlipstreamError, log: Path | None) -> None:
-    """Print an error: two lines for people; with ``--json`` one line of JSON, the last on standard error."""
+    """Print an error: the message and the hint; with ``--json`` one line of JSON, the last on standard error."""
     if _now.handlers:
         logging.getLogger(progress.LOGGER).error(str(error), exc_info=error if _now.log_file else None)
     if _now.as_json:
@@ -101,9 +103,9 @@ def report(error: SlipstreamError, log: Path | None) -> None:
         print(json.dumps({"error": body}), file=sys.stderr)
         return
     console = Console(stderr=True)
-    console.print(f"[bold red]slipstream:[/] {_escaped(error.message)}", highlight=False, soft_wrap=True)
+    console.print(f"[bold red]slipstream:[/] {_escape(error.message)}", highlight=False, soft_wrap=True)
     if error.hint:
-        console.print(_escaped(error.hint), highlight=False, soft_wrap=True)
+        console.print(_escape(error.hint), highlight=False, soft_wrap=True)
     if _now.verbose:
         traceback.print_exception(error)
     if log:
@@ -111,8 +113,8 @@ def report(error: SlipstreamError, log: Path | None) -> None:
 
 
 def name_log(log: Path) -> None:
-    """Say where Spark's own messages are."""
-    where = f"Spark's own messages, kept for a day: {_escaped(str(log))}"
+    """Print the path of Spark's own messages."""
+    where = f"Spark's own messages, kept for a day: {_escape(str(log))}"
     Console(stderr=True).print(where, highlight=False, soft_wrap=True)
 
 
@@ -134,5 +136,5 @@ def _append_spark_log(file: Path) -> None:
             stream.write(f"Spark's own messages:\n{log.read_text(encoding='utf-8', errors='replace')}")
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("[", "\\[")

@@ -16,7 +16,7 @@ from slipstream._bench.validation.editions import find_edition
 from slipstream._bench.validation.outputs import Order, check_outputs
 from slipstream._cli.common.checks import check_folder, check_there, check_writable
 from slipstream._cli.common.commands import Family
-from slipstream._cli.common.options import Conf, Json, Master, show, spark_session
+from slipstream._cli.common.options import Conf, Json, Master, show, start_spark
 from slipstream._cli.common.tables import print_table
 from slipstream._errors import BadArgument, CheckFailed
 from slipstream._spark import session
@@ -63,7 +63,7 @@ def validate(
 
     Example: `slipstream validate runs/first out --report report.html`
     """
-    rule_set, judged = find_edition(rules), _kinds(only)
+    rule_set, judged = find_edition(rules), _parse_kinds(only)
     check_there(run, *outputs, hint="Give the run that was fed to the engine, and what the engine wrote.")
     check_writable(report, "--report", makes_folder=True)
     from slipstream._bench.validation.validator import last_second
@@ -74,7 +74,7 @@ def validate(
     check_outputs(outputs)
     opened = stored.multiplied(multiply * stored.copies)
     last_second(opened, since, until)
-    spark = spark_session("validate", master, conf)
+    spark = start_spark("validate", master, conf)
     with session.task_errors():
         verdict = check(
             spark,
@@ -88,6 +88,11 @@ def validate(
             kinds=judged,
             examples=examples,
         )
+    _present(verdict, report, as_json)
+
+
+def _present(verdict: Verdict, report: Path | None, as_json: bool) -> None:
+    """Write the report, print the verdict, and fail if it is not a clean pass."""
     if report:
         from slipstream._bench.validation.report import write_report
 
@@ -100,12 +105,17 @@ def validate(
     if not verdict.passed:
         faulty = [tally.name for tally in verdict.tallies if not tally.clean]
         names = ", ".join([*faulty, *(["unreadable lines"] if verdict.unreadable else [])])
-        raise CheckFailed(f"Not a clean pass: {names}.", hint=" ".join(verdict.hints))
+        raise CheckFailed(f"Not a clean pass: {names}.", hint=" ".join(verdict.hints), code="check-failed")
 
 
-def _kinds(text: str) -> list[int]:
+def _parse_kinds(text: str) -> list[int]:
     if not re.fullmatch("[0-4](,[0-4])*", text):
-        raise BadArgument(f"--only {text}: not a list of kinds.", hint="Write, for example, --only 0,1,2.")
+        raise BadArgument(
+            f"--only {text}: not a list of kinds.",
+            hint="Write, for example, --only 0,1,2.",
+            code="malformed-value",
+            found=text,
+        )
     return [int(kind) for kind in text.split(",")]
 
 
@@ -145,7 +155,7 @@ def drive(
     until: Annotated[int | None, typer.Option(metavar="T", help="End before this second.")] = None,
     format_: Annotated[str, typer.Option("--format", help="How tuples are written: text, json or train.")] = "text",
     end: Annotated[
-        bool, typer.Option("--end", help="Mark the end of the topic or folder for those who follow it.")
+        bool, typer.Option("--end", help="Mark the end of the topic or folder, so that jobs that follow it end.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -180,6 +190,7 @@ def drive(
         raise CheckFailed(
             f"The run is void: the driver was {result.max_lag} s late at second {result.latest_second}.",
             hint="Give the driver a quieter machine, a smaller run or a lower --speed.",
+            code="run-void",
         )
 
 
@@ -214,7 +225,11 @@ def postgres(
         title="Linear Road on PostgreSQL",
     )
     if result.driver.void:
-        raise CheckFailed(f"The run is void: the driver was {result.driver.max_lag} s late.", hint="Try a smaller run.")
+        raise CheckFailed(
+            f"The run is void: the driver was {result.driver.max_lag} s late.",
+            hint="Try a smaller run.",
+            code="run-void",
+        )
 
 
 def add_to(app: typer.Typer) -> None:

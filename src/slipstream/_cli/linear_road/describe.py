@@ -11,9 +11,9 @@ import typer
 from rich.table import Table
 
 from slipstream._cli.common.checks import check_writable
-from slipstream._cli.common.options import Conf, Json, Master, spark_session
-from slipstream._cli.common.tables import print_table, shown
-from slipstream._errors import Unavailable
+from slipstream._cli.common.options import Conf, Json, Master, start_spark
+from slipstream._cli.common.tables import format_value, print_table
+from slipstream._errors import Unavailable, classify
 from slipstream._spark import session
 from slipstream._tools.progress import say
 
@@ -56,7 +56,7 @@ def describe(
     if verify:
         opened.verify()
         history.verify()
-    character = characterise(opened, spark_session("describe", master, conf), xway=expressway)
+    character = characterise(opened, start_spark("describe", master, conf), xway=expressway)
     from slipstream._city.picture import draw
 
     picture = png or run / "picture.png"
@@ -64,7 +64,7 @@ def describe(
     if as_json:
         print(json.dumps(_as_json(character, picture, verified=verify, history=not history.missing)))
         return
-    print_table(_table(character, verified=verify, history=not history.missing))
+    print_table(_make_table(character, verified=verify, history=not history.missing))
     say(f"Picture: {picture}")
 
 
@@ -72,11 +72,13 @@ def _save(drawing: Drawing, file: Path) -> None:
     try:
         drawing.savefig(file, format="png")
     except OSError as error:
-        raise Unavailable(f"--png {file}: {error.strerror}.", hint="Give a file that can be written.") from error
+        raise Unavailable(
+            f"--png {file}: {error.strerror}.", hint="Give a file that can be written.", code=classify(error)
+        ) from error
 
 
-def _facts(character: Character, *, verified: bool, history: bool) -> dict[str, object]:
-    """What a run is, as opposed to how much is in it."""
+def _list_facts(character: Character, *, verified: bool, history: bool) -> dict[str, object]:
+    """Return the properties of a run, as opposed to its counts."""
     manifest = character.run.manifest
     return {
         "run": str(character.run.path),
@@ -94,17 +96,17 @@ def _facts(character: Character, *, verified: bool, history: bool) -> dict[str, 
 
 def _as_json(character: Character, picture: Path, *, verified: bool, history: bool) -> dict[str, object]:
     figures = [asdict(figure) for figure in character.figures()]
-    facts = _facts(character, verified=verified, history=history)
+    facts = _list_facts(character, verified=verified, history=history)
     return {**facts, "standard": character.standard, "figures": figures, "picture": str(picture)}
 
 
-def _table(character: Character, *, verified: bool, history: bool) -> Table:
+def _make_table(character: Character, *, verified: bool, history: bool) -> Table:
     table = Table(title="Run", caption_justify="left")
     table.add_column("")
     table.add_column("this run", justify="right")
     table.add_column("published run", justify="right")
-    for name, fact in _facts(character, verified=verified, history=history).items():
-        table.add_row(name.replace("_", " "), _fact(fact))
+    for name, fact in _list_facts(character, verified=verified, history=history).items():
+        table.add_row(name.replace("_", " "), _format_fact(fact))
     table.add_section()
     for figure in character.figures():
         known = figure.published is not None
@@ -115,10 +117,10 @@ def _table(character: Character, *, verified: bool, history: bool) -> Table:
     return table
 
 
-def _fact(fact: object) -> str:
+def _format_fact(fact: object) -> str:
     if isinstance(fact, dict):
         return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in fact.items()) or "none"
-    return "none" if fact is None else shown(fact)
+    return "none" if fact is None else format_value(fact)
 
 
 def _number(value: float) -> str:

@@ -12,7 +12,7 @@ import typer
 from slipstream._cli.common.checks import check_new, check_there, check_writable
 from slipstream._cli.common.options import Json, MaxRejects, check_rejects, show
 from slipstream._cli.common.overwriting import HINT, Overwrite, replacing
-from slipstream._errors import BadArgument, Unavailable
+from slipstream._errors import BadArgument, Unavailable, classify
 
 if TYPE_CHECKING:
     from slipstream._feeds.run import Run
@@ -55,13 +55,17 @@ def import_(
     `slipstream import fcd.xml.gz --format sumo --map map.toml --out runs/sumo`
     """
     if (kind is Source.SUMO) != (map_file is not None):
-        raise BadArgument("--map and --format sumo require each other.", hint="docs/how-to/sumo.md shows a map.")
+        raise BadArgument(
+            "--map and --format sumo require each other.",
+            hint="docs/how-to/sumo.md shows a map.",
+            code="conflicting-options",
+        )
     check_there(file, map_file, what="file", hint="Give a file to import.")
     if not overwrite:
         check_new(out, hint=HINT)
     with replacing(out, overwrite, "manifest.json"):
-        run = _imported(file, out, map_file)
-    show(_summary(run), as_json=as_json, title="Imported")
+        run = _import_file(file, out, map_file)
+    show(_summarise(run), as_json=as_json, title="Imported")
     _check_unmapped(run, most)
 
 
@@ -73,7 +77,7 @@ def _check_unmapped(run: Run, most: float) -> None:
         check_rejects(counts["unmapped"], counts["sightings"], most, run.path, hint=hint)
 
 
-def _imported(file: Path, out: Path, map_file: Path | None) -> Run:
+def _import_file(file: Path, out: Path, map_file: Path | None) -> Run:
     if map_file is not None:
         from slipstream._city.sumo import import_sumo
 
@@ -83,7 +87,7 @@ def _imported(file: Path, out: Path, map_file: Path | None) -> Run:
     return import_text(file, out)
 
 
-def _summary(run: Run) -> dict[str, object]:
+def _summarise(run: Run) -> dict[str, object]:
     manifest = run.manifest
     return {
         "run": str(run.path),
@@ -120,7 +124,7 @@ def export(
 
 
 def _export_to(run: Run, out: Path, overwrite: bool) -> int:
-    """Write the file beside its name first, so that it is there whole or not at all."""
+    """Write to a temporary file first, so that the file appears complete or not at all."""
     from slipstream._feeds.text import export_text
     from slipstream._tools.staging import temporary_sibling
 
@@ -132,7 +136,9 @@ def _export_to(run: Run, out: Path, overwrite: bool) -> int:
             lines = export_text(run, text)
         partial.replace(out)
     except OSError as error:
-        raise Unavailable(f"--out {out}: {error.strerror or error}.", hint="Nothing was kept; try again.") from error
+        raise Unavailable(
+            f"--out {out}: {error.strerror or error}.", hint="Nothing was kept; try again.", code=classify(error)
+        ) from error
     finally:
         partial.unlink(missing_ok=True)
     return lines

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from slipstream._cli.common.checks import check_new
-from slipstream._cli.common.options import Conf, Json, Master, show, spark_session
+from slipstream._cli.common.options import Conf, Json, Master, show, start_spark
 from slipstream._spark import session
 from slipstream._tools.progress import say
 
@@ -32,7 +32,7 @@ def history(
     rows per expressway, and **TollHistory** (VID, Day, XWay, Tolls), a row per vehicle of the run and day; and the
     arrays of means in which the engine looks answers up. Day 1 is yesterday.
 
-    A history that exists already is not made again; `--csv` then only exports it: without a header, with the columns
+    An existing history is not generated again; `--csv` then only exports it: without a header, with the columns
     in the order above, in folders of parts that can be concatenated.
 
     Example: `slipstream history runs/first --csv`
@@ -40,12 +40,12 @@ def history(
     from slipstream._feeds.run import Run
 
     opened = Run.open(run)
-    known = None if overwrite else _known(opened, seed, csv=csv)
+    known = None if overwrite else _find_known(opened, seed, csv=csv)
     if known is None or csv:
         from slipstream._city.history import export_csv, make_history, stored_expressways
 
         stored_expressways(opened)
-        spark = spark_session("history", master, conf)
+        spark = start_spark("history", master, conf)
         known = known or make_history(opened, spark, seed=seed, replace=overwrite)
         if csv:
             export_csv(opened, spark)
@@ -65,8 +65,8 @@ def history(
     show(result, as_json=as_json, title="History")
 
 
-def _known(run: Run, seed: int, *, csv: bool) -> History | None:
-    """The history that is there; refused where it is not the one to make and nothing is asked of it."""
+def _find_known(run: Run, seed: int, *, csv: bool) -> History | None:
+    """Return the history that exists; refuse one with another seed."""
     from slipstream._feeds.history import History
 
     history = History.open(run)

@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from slipstream._cli.common.checks import check_folder, check_there
-from slipstream._cli.common.options import Conf, Json, Master, seconds_of, show, spark_session
-from slipstream._cli.common.tables import plural, print_table
+from slipstream._cli.common.options import Conf, Json, Master, parse_seconds, show, start_spark
+from slipstream._cli.common.tables import count_nouns, print_table
 from slipstream._spark import session
 from slipstream._tools.progress import say
 
@@ -62,12 +62,12 @@ def rate(
     """
     check_there(run, option="--run", what="run", hint="`slipstream simulate --out RUN` makes one.")
     check_folder(out)
-    asked, probed = seconds_of("--window", window), seconds_of("--probe", probe)
+    asked, probed = parse_seconds("--window", window), parse_seconds("--probe", probe)
     from slipstream._bench.rating import Search, Window, find_engine
     from slipstream._bench.rating import rate as find
     from slipstream._bench.rating_report import write_rating
 
-    rated = find_engine(engine, master, conf or [], lambda: spark_session("rate", master, conf))
+    rated = find_engine(engine, master, conf or [], lambda: start_spark("rate", master, conf))
     presented = _open(run, out, seed, master, conf)
     whole = Window(0, presented.manifest.seconds)
     search = Search(rated, presented, whole if full else whole.last(asked), probed, out, least, most)
@@ -89,7 +89,7 @@ def _tell_progress(search: Search, run: Path | None) -> None:
     """Print what an interrupted search has found, and how to continue from there."""
     tries = list(search.made.values())
     if tries:
-        print_table(_table(search.engine.name, tries), console=Console(stderr=True))
+        print_table(_make_table(search.engine.name, tries), console=Console(stderr=True))
     held = max((tried.expressways for tried in tries if tried.held), default=0)
     if not held:
         say("Interrupted before any L held. Nothing is rated.")
@@ -113,14 +113,14 @@ def _open(run: Path | None, out: Path, seed: int, master: str, conf: list[str] |
     if folder.exists():
         return Run.open(folder)
     say(f"Making the standard run in {folder} (about a minute) ...")
-    spark = spark_session("rate", master, conf)
+    spark = start_spark("rate", master, conf)
     made = simulate(spark, Traffic(expressways=1, minutes=HOURS_3), seed, folder)
     make_history(made, spark)
     session.close()
     return made
 
 
-def _table(engine: str, tries: Iterable[Trial]) -> Table:
+def _make_table(engine: str, tries: Iterable[Trial]) -> Table:
     table = Table("L", "seconds", "", "slowest answer", "memory", title=f"Tries of {engine}")
     for tried in tries:
         table.add_row(
@@ -131,14 +131,16 @@ def _table(engine: str, tries: Iterable[Trial]) -> Table:
 
 def _show(rating: Rating) -> None:
     console = Console()
-    print_table(_table(rating.engine, rating.tries))
+    print_table(_make_table(rating.engine, rating.tries))
     responses = Table("", "p50", "p99", "max", "limit", title="Response times at the rating")
     for name, response in rating.confirmed.responses.items():
         responses.add_row(
             name.replace("_", " "), *(f"{getattr(response, what):.1f} s" for what in ("p50", "p99", "max", "limit"))
         )
     print_table(responses)
-    console.print(f"[bold]L = {rating.expressways}[/] on {plural(rating.cores, 'core')}: {rating.per_core} per core.")
+    console.print(
+        f"[bold]L = {rating.expressways}[/] on {count_nouns(rating.cores, 'core')}: {rating.per_core} per core."
+    )
     console.print(f"{rating.statement} {rating.machine}.", highlight=False)
 
 

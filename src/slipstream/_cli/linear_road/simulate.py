@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from slipstream._cli.common.checks import check_new
-from slipstream._cli.common.options import Conf, Json, Master, show, spark_session
+from slipstream._cli.common.options import Conf, Json, Master, show, start_spark
 from slipstream._cli.common.overwriting import HINT, Overwrite, replacing
 from slipstream._spark import session
 from slipstream._tools.progress import say
@@ -47,11 +47,11 @@ def simulate(
 
     Cars enter by ramps, follow and overtake each other (IDM and MOBIL), crash now and then, report every 30 seconds
     and sometimes request their balance. The run is a folder of Parquet files and a manifest; `slipstream describe`
-    draws it, `slipstream export` writes it as the published text. A run that is complete already is not made again.
+    draws it, `slipstream export` writes it as the published text. If --out has a complete run, nothing is done.
 
     Example: `slipstream simulate --expressways 1 --minutes 180 --out runs/standard`
     """
-    known = None if overwrite else _known(out)
+    known = None if overwrite else _find_known(out)
     from slipstream._city.traffic import Traffic
 
     traffic = Traffic(expressways=expressways, minutes=minutes, demand=demand, accident_every=accident_every)
@@ -64,7 +64,7 @@ def simulate(
         from slipstream._city.simulate import simulate as simulate_
 
         with replacing(out, overwrite, MANIFEST):
-            run = simulate_(spark_session("simulate", master, conf), traffic, seed, out, multiply=multiply)
+            run = simulate_(start_spark("simulate", master, conf), traffic, seed, out, multiply=multiply)
     manifest = run.manifest
     summary = {
         "run": str(out),
@@ -78,8 +78,8 @@ def simulate(
     show(summary, as_json=as_json, title="Simulated")
 
 
-def _known(out: Path) -> Run | None:
-    """The run that is at ``out`` already; anything else there is refused."""
+def _find_known(out: Path) -> Run | None:
+    """Return the run that exists at ``out``; refuse anything else there."""
     if not (out / MANIFEST).exists():
         check_new(out, hint=HINT)
         return None

@@ -9,34 +9,36 @@ from typing import Annotated, Any
 import typer
 
 from slipstream._cli.common.checks import check_folder, check_there
-from slipstream._cli.common.jobs import (
-    BatchSeconds,
+from slipstream._cli.common.inputs import (
     Columns,
-    CompactEvery,
     Fields,
     Follow,
     Format,
     Input,
     KafkaConfig,
-    Lateness,
     MessageSchema,
+    Reading,
+    SchemaRegistry,
+    check_input,
+)
+from slipstream._cli.common.jobs import (
+    BatchSeconds,
+    CompactEvery,
+    Lateness,
     Multiply,
     Parallel,
-    SchemaRegistry,
     Silence,
     Speed,
     Start,
     Until,
-    check_input,
-    check_message_schema,
     check_pace,
-    feed_settings,
-    rejects_of,
+    find_rejects,
+    read_feed_settings,
     run_job,
 )
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show
 from slipstream._cli.common.overwriting import Afresh, clear_job
-from slipstream._io.kafka import Topic, read_settings
+from slipstream._io.kafka import Topic
 from slipstream._spark import session
 
 
@@ -70,7 +72,7 @@ def toll(
         list[str] | None,
         typer.Option(
             metavar="WHERE",
-            help="Where the lines of output.csv go besides: console, or kafka:HOST:PORT/TOPIC. Repeatable.",
+            help="Another destination for the lines of output.csv: console or kafka:HOST:PORT/TOPIC. Repeatable.",
         ),
     ] = None,
     archive: Annotated[
@@ -104,7 +106,7 @@ def toll(
     summary.json; and in status.json whether the job is starting, ready, running or stopped. After a crash or Ctrl-C,
     the same command resumes where it was; no answer and no trip is lost or doubled. `slipstream job` pauses it.
 
-    A live feed (--follow, tcp:) is connected when the job is warm; a line on standard error says so. The job waits for
+    A live feed (--follow, tcp:) is connected when the job is warm, which standard error reports. The job waits for
     a topic, a file or a port that does not exist yet.
 
     Examples:
@@ -120,17 +122,8 @@ def toll(
     check_input(input_, follow=follow)
     check_there(history, option="--history", what="run", hint="`slipstream simulate --out RUN` makes one.")
     check_there(queries, option="--queries", what="file", hint="docs/reference/cuboids.md has the syntax.")
-    check_message_schema(message_schema)
-    check_folder(out)
-    check_pace(speed, batch_seconds, parallel)
-    _check(rules)
-    from slipstream._linear_road.job.engine import Settings
-    from slipstream._linear_road.job.layout import ANSWERS, ANSWERS_AND_TRIPS
-
-    feed = feed_settings(
-        input_,
+    reading = Reading.parse(
         follow=follow,
-        lateness=lateness,
         format_=format_,
         columns=columns,
         fields=fields,
@@ -138,8 +131,14 @@ def toll(
         message_schema=message_schema,
         schema_registry=schema_registry,
     )
+    check_folder(out)
+    check_pace(speed, batch_seconds, parallel)
+    _check(rules)
+    from slipstream._linear_road.job.engine import Settings
+    from slipstream._linear_road.job.layout import ANSWERS, ANSWERS_AND_TRIPS
+
     settings = Settings(
-        **feed,
+        **read_feed_settings(input_, reading, lateness),
         speed=speed,
         rules=rules,
         since=fast_forward_to,
@@ -151,41 +150,37 @@ def toll(
         parallel=parallel,
         history=history,
         snapshot=snapshot,
-        queries=_script(queries),
+        queries=_read_script(queries),
         outputs=ANSWERS_AND_TRIPS if archive else ANSWERS,
         start=start,
-        topics=tuple(_topic(name, kafka_config) for name in to or [] if name != "console"),
-        show=_printed if "console" in (to or []) else None,
+        topics=tuple(Topic.parse(name).with_settings(reading.kafka) for name in to or [] if name != "console"),
+        show=_print_lines if "console" in (to or []) else None,
     )
     clear_job(out, overwrite)
     summary = run_job(input_, multiply, out, settings, master, conf)
-    show(_flat(summary), as_json=as_json, title=f"Tolled into {out}")
-    check_rejects(summary["rejects"], summary["rejects"] + summary["tuples"], max_rejects, rejects_of(out, text=text))
+    show(_flatten(summary), as_json=as_json, title=f"Tolled into {out}")
+    check_rejects(summary["rejects"], summary["rejects"] + summary["tuples"], max_rejects, find_rejects(out, text=text))
 
 
 def _check(rules: str) -> None:
-    """Refuse rules that are not there, before Spark starts."""
+    """Refuse unknown rules before Spark starts."""
     from slipstream._linear_road.rules import find_rules
 
     find_rules(rules)
 
 
-def _script(file: Path | None) -> str:
+def _read_script(file: Path | None) -> str:
     return file.read_text(encoding="utf-8") if file is not None else ""
 
 
-def _topic(name: str, settings: list[str] | None) -> Topic:
-    return Topic.parse(name).with_settings(read_settings(settings or []))
-
-
-def _printed(lines: list[bytes]) -> None:
+def _print_lines(lines: list[bytes]) -> None:
     """Print the answers of a batch."""
     sys.stdout.buffer.writelines(lines)
     sys.stdout.buffer.flush()
 
 
-def _flat(summary: dict[str, Any]) -> dict[str, Any]:
-    """A summary as rows of a table."""
+def _flatten(summary: dict[str, Any]) -> dict[str, Any]:
+    """Flatten a summary to the rows of a table."""
     rows = {key: value for key, value in summary.items() if not isinstance(value, dict)}
     rows["irregular"] = summary["irregular"]["count"]
     rows |= {f"{name}_answers": count for name, count in summary["answers"].items()}

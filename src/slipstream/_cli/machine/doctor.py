@@ -40,10 +40,10 @@ class Finding:
     optional: bool = False  # most of the work goes without
 
 
-def java_version(text: str) -> int:
-    """The major version in what ``java -version`` prints.
+def parse_java_version(text: str) -> int:
+    """Return the major version that ``java -version`` prints.
 
-    >>> java_version('openjdk version "17.0.15" 2025-04-15')
+    >>> parse_java_version('openjdk version "17.0.15" 2025-04-15')
     17
     """
     match = re.search(r'version "(\d+)', text)
@@ -58,7 +58,7 @@ def look_at_java() -> Finding:
         answer = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (Unavailable, OSError, subprocess.TimeoutExpired) as error:
         return Finding("Java", str(error).splitlines()[0], good=False, todo=todo)
-    major = java_version(answer.stderr)
+    major = parse_java_version(answer.stderr)
     return Finding("Java", f"{major} ({program})", good=major >= 17, todo=todo)
 
 
@@ -158,7 +158,7 @@ def examine(folder: Path) -> list[Finding]:
 def doctor(as_json: Json = False) -> None:
     """Check Java, memory, disk, versions, and what the console and Kafka need, and print what to do.
 
-    Exits with code 4 if something that is required is missing; `--` marks what most commands work without.
+    Exits with code 4 if something required is missing; `--` marks what most commands do not need.
 
     Example: `slipstream doctor`
     """

@@ -28,19 +28,23 @@ def examples(
 
     `slipstream network draw examples/networks/border.yaml --out border.svg` draws one of them
     """
-    source = shipped()
+    source = find_examples()
     with replacing(out, overwrite, "networks"), staged_folder(out, label="", hint=HINT) as stage:
         shutil.copytree(source, stage, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*", "__pycache__"))
     show({"out": str(out), "folders": sorted(path.name for path in out.iterdir())}, as_json=as_json, title="Examples")
 
 
-def shipped() -> Path:
-    """Where the examples are: in the installed package, or beside the sources in a clone."""
+def find_examples() -> Path:
+    """Return the folder of the examples: in the installed package, or beside the sources in a clone."""
     package = Path(str(files("slipstream")))
     for place in (package / "examples", package.parents[1] / "examples"):
         if (place / "networks").is_dir():
             return place
-    raise Unavailable("This installation has no examples.", hint="Install Slipstream from a wheel or a clone.")
+    raise Unavailable(
+        "This installation has no examples.",
+        hint="Install Slipstream from a wheel or a clone.",
+        code="missing-software",
+    )
 
 
 def add_to(app: typer.Typer) -> None:

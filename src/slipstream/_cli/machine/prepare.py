@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from slipstream._cli.common.options import Json
-from slipstream._cli.machine.examples import shipped
+from slipstream._cli.machine.examples import find_examples
 from slipstream._spark import class_archive, session
 from slipstream._tools import temporary
 from slipstream._tools.progress import say
@@ -38,7 +38,7 @@ def prepare(as_json: Json = False) -> None:
     say("Running a small network and some queries to see which classes Spark loads ...")
     _run_a_network(spark, folder / "network")
     _run_queries(spark, folder / "table")
-    class_path, modules = _how_it_runs(spark)
+    class_path, modules = _inspect_jvm(spark)
     session.close()
     say("Archiving the classes ...")
     class_archive.write_archive(java, class_list, class_path, modules)
@@ -57,20 +57,20 @@ def _run_a_network(spark: SparkSession, out: Path) -> None:
     from slipstream._network.running.driving import drive
     from slipstream._network.running.run_folder import Execution
 
-    networks = shipped() / "networks"
+    networks = find_examples() / "networks"
     drive(spark, Execution.prepare(out, load(networks / "border.yaml"), {"soldiers": networks / "soldiers.csv"}))
 
 
 def _run_queries(spark: SparkSession, table: Path) -> None:
-    """What batch commands do: write and read Parquet, join, aggregate, order."""
+    """Do what batch commands do: write and read Parquet, join, aggregate, order."""
     spark.range(1000).selectExpr("id", "id % 10 as key", "double(id) as x").write.parquet(str(table))
     read = spark.read.parquet(str(table))
     keys = read.groupBy("key").agg({"x": "sum"})
     read.join(keys, "key").where("x > 10").orderBy("id").limit(10).toPandas()
 
 
-def _how_it_runs(spark: SparkSession) -> tuple[str, list[str]]:
-    """The JVM's class path, and the modules it was told to add."""
+def _inspect_jvm(spark: SparkSession) -> tuple[str, list[str]]:
+    """Return the JVM's class path, and the modules that its options add."""
     jvm: Any = spark.sparkContext._jvm
     arguments = jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments()
     modules = [str(argument) for argument in arguments if str(argument).startswith("--add-modules=")]

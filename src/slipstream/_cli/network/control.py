@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
 from slipstream._cli.common.options import Json, show
-from slipstream._cli.common.tables import plural, print_table, shown
+from slipstream._cli.common.tables import count_nouns, format_cell, print_table
 from slipstream._cli.network.options import Folder
 from slipstream._errors import BadArgument
 from slipstream._tools.progress import say
@@ -51,7 +51,12 @@ def _share(text: str) -> tuple[str, float]:
     try:
         return place, float(share)
     except ValueError as error:
-        raise BadArgument(f"--drop {text}: not PLACE=SHARE.", hint='Write --drop "cars -> sort=0.3".') from error
+        raise BadArgument(
+            f"--drop {text}: not PLACE=SHARE.",
+            hint='Write --drop "cars -> sort=0.3".',
+            code="malformed-value",
+            found=text,
+        ) from error
 
 
 def monitor_network(folder: Folder, as_json: Json = False) -> None:
@@ -100,15 +105,10 @@ def inspect_network(
     if not rows:
         say(f"{name}: no tuples so far")
         return
-    table = Table(*map(escape, rows[0]), title=f"{name}: the last {plural(len(rows), 'tuple')}")
+    table = Table(*map(escape, rows[0]), title=f"{name}: the last {count_nouns(len(rows), 'tuple')}")
     for row in rows:
-        table.add_row(*(escape(_cell(value)) for value in row.values()))
+        table.add_row(*(escape(format_cell(value)) for value in row.values()))
     print_table(table)
-
-
-def _cell(value: Any) -> str:
-    """A whole number may be an id, and a text a number: they are shown as they are."""
-    return shown(value) if isinstance(value, float | bool) or value is None else str(value)
 
 
 def tap_network(
@@ -118,7 +118,7 @@ def tap_network(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Record arcs besides the outputs, from the next start of the network on.
+    """Record arcs in addition to the outputs, from the next start of the network on.
 
     `slipstream network inspect FOLDER tap_BOX` shows what was recorded.
 

@@ -12,24 +12,24 @@ from rich.table import Table
 
 from slipstream._cli.common.checks import check_there, check_writable
 from slipstream._cli.common.functions import Functions
-from slipstream._cli.common.options import Conf, Json, Master, show, spark_session
-from slipstream._cli.common.tables import plural, print_table
+from slipstream._cli.common.options import Conf, Json, Master, show, start_spark
+from slipstream._cli.common.tables import count_nouns, print_table
 from slipstream._cli.network.options import (
     File,
     Inputs,
     Parallel,
     Rates,
     Tables,
+    assign_rates,
     load_network,
-    measured,
-    measured_again,
-    pairs,
+    measure_again,
+    measure_costs,
+    parse_pairs,
     parse_rates,
-    rates_of,
-    recordings,
-    stored_tables,
+    read_recordings,
+    read_stored_tables,
 )
-from slipstream._errors import BadArgument, CheckFailed
+from slipstream._errors import BadArgument, CheckFailed, classify
 from slipstream._spark import session
 from slipstream._tools.progress import say
 
@@ -56,9 +56,9 @@ def check_network(
     master: Master = session.LOCAL,
     conf: Conf = None,
 ) -> None:
-    """Infer the schema of every arc, and name the box and column of what cannot work.
+    """Infer the schema of every arc, and report the box and column of an error.
 
-    With --rate and a sample (--input for each source), it also measures every box and says whether this machine
+    With --rate and a sample (--input for each source), it also measures every box and reports whether this machine
     sustains that rate.
     Exits with code 3 if the network is refused, 5 if the load is too high.
 
@@ -72,14 +72,14 @@ def check_network(
 
     asked = parse_rates(rates)
     network = load_network(file, functions)
-    wanted = rates_of(network, asked)
-    check_there(*pairs("--input", inputs).values(), *pairs("--table", tables).values())
-    recorded = recordings(network, inputs) if wanted else {}
-    stored = stored_tables(network, tables) if wanted else {}
-    spark = spark_session("network check", master, conf, quick=not wanted)
+    wanted = assign_rates(network, asked)
+    check_there(*parse_pairs("--input", inputs).values(), *parse_pairs("--table", tables).values())
+    recorded = read_recordings(network, inputs) if wanted else {}
+    stored = read_stored_tables(network, tables) if wanted else {}
+    spark = start_spark("network check", master, conf, quick=not wanted)
     checked = check(network, spark)
     if wanted:
-        _hold(checked, measured(spark, checked, recorded, stored), wanted, _cores(spark), headroom, as_json)
+        _hold(checked, measure_costs(spark, checked, recorded, stored), wanted, _count_cores(spark), headroom, as_json)
         return
     for warning in checked.warnings:
         say(f"[yellow]note:[/] {warning}")
@@ -93,14 +93,14 @@ def check_network(
     print_table(table)
 
 
-def _cores(spark: Any) -> int:
+def _count_cores(spark: Any) -> int:
     return int(spark.sparkContext.defaultParallelism)
 
 
 def _hold(
     checked: Checked, statistics: Statistics, rates: dict[str, float], cores: int, headroom: float, as_json: bool
 ) -> None:
-    """Say whether the machine holds the rates."""
+    """Print whether the machine sustains the rates."""
     from slipstream._network.quality.analysis import analyse
 
     found = analyse(checked, statistics, rates, cores=cores, headroom=headroom)
@@ -109,18 +109,19 @@ def _hold(
         verdict = {"min_cap": found.min_cap, "cores": cores, "holds": found.holds, "factor": found.factor}
         print(json.dumps({"network": checked.network.name, "boxes": boxes, **verdict}))
     else:
-        print_table(_loads(checked, statistics, found))
-    verdict_text = f"{found.min_cap:.2f} cores needed, {cores * headroom:.2f} there"
+        print_table(_make_load_table(checked, statistics, found))
+    verdict_text = f"{found.min_cap:.2f} cores needed, {cores * headroom:.2f} available"
     if not found.holds:
         _propose(checked, statistics, rates, cores, headroom)
         raise CheckFailed(
             f"network {checked.network.name}: too much load: {verdict_text}.",
-            hint=f"It would hold {found.factor:.2f} times these rates. Use more cores, or shed load.",
+            hint=f"It sustains {found.factor:.2f} times these rates. Use more cores, or shed load.",
+            code="overload",
         )
-    say(f"holds: {verdict_text}; up to {found.factor:.1f} times these rates")
+    say(f"sustained: {verdict_text}; up to {found.factor:.1f} times these rates")
 
 
-def _loads(checked: Checked, statistics: Statistics, found: Analysis) -> Table:
+def _make_load_table(checked: Checked, statistics: Statistics, found: Analysis) -> Table:
     boxes = {node.name for node in checked.nodes}
     table = Table("box", "tuples/s", "µs per tuple", "passes on", "cores", title=checked.network.name)
     for load in sorted(found.loads, key=lambda load: -load.cores):
@@ -130,7 +131,7 @@ def _loads(checked: Checked, statistics: Statistics, found: Analysis) -> Table:
 
 
 def _propose(checked: Checked, statistics: Statistics, rates: dict[str, float], cores: int, headroom: float) -> None:
-    """Say what shedding would do about it."""
+    """Print what load shedding would drop."""
     from slipstream._network.quality.shedding import plan, plan_evenly
 
     shed = plan(checked, statistics, rates, cores=cores, headroom=headroom)
@@ -163,7 +164,9 @@ def draw_network(
     try:
         out.write_text(picture, encoding="utf-8")
     except OSError as error:
-        raise BadArgument(f"--out {out}: {error.strerror}.", hint="Give a file that can be written.") from error
+        raise BadArgument(
+            f"--out {out}: {error.strerror}.", hint="Give a file that can be written.", code=classify(error)
+        ) from error
     if as_json:
         print(json.dumps({"out": str(out)}))
     else:
@@ -194,25 +197,25 @@ def describe_network(
     from slipstream._network.tasks.superbox import Superbox
 
     network = load_network(file, functions)
-    recorded = recordings(network, inputs) if inputs else {}
-    stored = stored_tables(network, tables) if inputs else {}
-    spark = spark_session("network describe", master, conf, quick=not inputs)
+    recorded = read_recordings(network, inputs) if inputs else {}
+    stored = read_stored_tables(network, tables) if inputs else {}
+    spark = start_spark("network describe", master, conf, quick=not inputs)
     checked = check(network, spark)
     if inputs:
-        _optimised(spark, checked, recorded, stored, as_json)
+        _show_optimised(spark, checked, recorded, stored, as_json)
         return
     made = Superbox(plan(checked), parallel=parallel or 1)
     if as_json:
         stages = [asdict(stage) for stage in made.stages.listed]
-        print(json.dumps({"network": network.name, "stages": stages, "boxes": _rows(made)}))
+        print(json.dumps({"network": network.name, "stages": stages, "boxes": _list_rows(made)}))
         return
     count = made.stages.count
-    print_table(_boxes(made, f"{network.name}: {plural(count, 'stage')}"))
+    print_table(_make_box_table(made, f"{network.name}: {count_nouns(count, 'stage')}"))
     for stage in made.stages.listed if count > 1 or parallel else ():
         say(stage.summary)
 
 
-def _rows(made: Superbox) -> list[dict[str, Any]]:
+def _list_rows(made: Superbox) -> list[dict[str, Any]]:
     """Every box, in the order of the stages: how it runs and what it does."""
     from slipstream._network import drawing
 
@@ -241,14 +244,14 @@ def _runs_as(made: Superbox, node: Node) -> str:
     return "table join" if made.plan.checked.is_lookup(node) else "stateful"
 
 
-def _boxes(made: Superbox, title: str) -> Table:
+def _make_box_table(made: Superbox, title: str) -> Table:
     table = Table("stage", "level", "box", "kind", "runs as", "what", title=title, title_justify="left")
-    for row in _rows(made):
+    for row in _list_rows(made):
         table.add_row(*(str(value) for value in ({**row, "stage": row["stage"] or "source"}).values()))
     return table
 
 
-def _optimised(
+def _show_optimised(
     spark: Any, checked: Checked, inputs: dict[str, pa.Table], tables: dict[str, pa.Table], as_json: bool
 ) -> None:
     """Show what the optimiser does, and the measured cost of an input tuple before and after."""
@@ -257,21 +260,21 @@ def _optimised(
     from slipstream._network.schemas import check
     from slipstream._network.tasks.superbox import Superbox
 
-    before = measured(spark, checked, inputs, tables)
+    before = measure_costs(spark, checked, inputs, tables)
     better = optimise(checked, before, lambda network: check(network, spark))
     again = check(better.network, spark)
-    after = measured_again(spark, again, inputs, tables, before)
-    costs = [_cost(one, figures, _cores(spark)) for one, figures in ((checked, before), (again, after))]
+    after = measure_again(spark, again, inputs, tables, before)
+    costs = [_compute_cost(one, figures, _count_cores(spark)) for one, figures in ((checked, before), (again, after))]
     if not as_json:
-        print_table(_boxes(Superbox(plan(checked)), "before"))
-        print_table(_boxes(Superbox(plan(again)), "after"))
+        print_table(_make_box_table(Superbox(plan(checked)), "before"))
+        print_table(_make_box_table(Superbox(plan(again)), "after"))
     result = {"boxes_before": len(checked.nodes), "boxes_after": len(again.nodes), "steps": list(better.steps)}
     result |= {"microseconds_before": round(costs[0], 3), "microseconds_after": round(costs[1], 3)}
     result["gain"] = round(costs[0] / costs[1], 2) if costs[1] else 1.0
     show(result, as_json=as_json, title=f"{checked.network.name}: cost of an input tuple")
 
 
-def _cost(checked: Checked, figures: Statistics, cores: int) -> float:
+def _compute_cost(checked: Checked, figures: Statistics, cores: int) -> float:
     """Microseconds of a core that a tuple of each source costs, on the average."""
     from slipstream._network.quality.analysis import analyse
 

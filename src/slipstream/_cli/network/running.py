@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,56 +10,40 @@ import typer
 
 from slipstream._cli.common.checks import check_new, check_there
 from slipstream._cli.common.functions import Functions
-from slipstream._cli.common.jobs import (
-    CompactEvery,
-    Fields,
-    KafkaConfig,
-    MessageSchema,
-    SchemaRegistry,
-    check_input,
-    check_message_schema,
-)
-from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, spark_session
-from slipstream._cli.common.overwriting import HINT, Afresh, clear_job
-from slipstream._cli.network.options import (
+from slipstream._cli.common.inputs import (
     Columns,
-    File,
-    Folder,
+    Fields,
     Follow,
     Format,
+    KafkaConfig,
+    MessageSchema,
+    Reading,
+    SchemaRegistry,
+)
+from slipstream._cli.common.jobs import CompactEvery
+from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, start_spark
+from slipstream._cli.common.overwriting import HINT, Afresh, clear_job
+from slipstream._cli.network.options import (
+    File,
+    Folder,
     Inputs,
     Parallel,
     Rates,
     Tables,
     To,
-    check_inputs,
-    destinations,
-    feeds,
-    frames,
-    is_feed,
+    create_frames,
     load_network,
-    measured,
-    pairs,
+    parse_destinations,
+    parse_pairs,
     parse_rates,
-    rates_of,
-    recordings,
-    sampled,
-    stored_tables,
+    read_stored_tables,
 )
-from slipstream._errors import BadArgument
-from slipstream._io.kafka import read_settings
+from slipstream._cli.network.starting import RunOptions, check_options, find_begun, prepare, run
 from slipstream._spark import session
-from slipstream._tools.progress import Advance, bar, say
-from slipstream._tools.staging import check_makeable
+from slipstream._tools.progress import say
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from slipstream._io.sources import Feed
-    from slipstream._network.algebra import Arc, Network
-    from slipstream._network.quality.shedding import Controller
     from slipstream._network.running.run_folder import Execution
-    from slipstream._network.schemas import Checked
 
 
 def run_network(
@@ -81,7 +62,7 @@ def run_network(
     ] = None,
     tap: Annotated[
         list[str] | None,
-        typer.Option("--tap", metavar="BOX[.PORT]", help="An arc to record besides the outputs. Repeatable."),
+        typer.Option("--tap", metavar="BOX[.PORT]", help="An arc to record in addition to the outputs. Repeatable."),
     ] = None,
     rates: Rates = None,
     to: To = None,
@@ -93,7 +74,7 @@ def run_network(
         typer.Option(
             "--optimise",
             help="Measure the boxes first and run the cheapest equivalent network. Requires --input; of a feed, the "
-            "tuples that are there at the start are measured.",
+            "tuples available at the start are measured.",
         ),
     ] = False,
     follow: Follow = False,
@@ -132,255 +113,50 @@ def run_network(
     a topic
     """
     check_there(file, hint="Give a network file; `slipstream examples` writes some.")
-    check_message_schema(message_schema)
-    asked = parse_rates(rates)
-    given, settings, wheres = pairs("--input", inputs), read_settings(kafka_config or []), destinations(to)
-    mapped = bool(format_ or columns or fields or message_schema)
-    live = any(is_feed(where, follow=follow, mapped=mapped) for where in given.values())
-    _check_together(bool(given), live=live, shed=shed, optimised=optimised, paced=bool(asked))
-    if overwrite and not given:
-        raise BadArgument("--overwrite needs --input.", hint="Without both, the network in --out resumes.")
-    for where in given.values():
-        if where.startswith("kafka:"):
-            check_input(where, follow=follow)
-    check_there(functions, option="--functions")
-    if given or not out.exists():
-        check_makeable(out)
-        check_inputs(file, given)
-    from slipstream._io.sources import Definition
-    from slipstream._network.running.run_folder import ALL, ANOTHER
-    from slipstream._network.schemas import check
-
-    network = load_network(file, functions)
-    paces = rates_of(network, asked)
-    taps = _taps(network, tap)
-    before = None if given else _begun(network, out)
-    if before is not None and _is_complete(before, as_json):
-        return
-    if not before and not overwrite:
-        check_new(out, hint=ANOTHER)
-    going = _destinations(before, network, out, wheres, settings)
-    found = (
-        feeds(
-            network,
-            given,
+    options = RunOptions(
+        file,
+        out,
+        parse_pairs("--input", inputs),
+        tables,
+        parse_rates(rates),
+        parse_destinations(to),
+        Reading.parse(
             follow=follow,
-            encoding=format_,
+            format_=format_,
             columns=columns,
             fields=fields,
-            settings=settings,
-            definition=Definition(message_schema, schema_registry),
-        )
-        if live
-        else {}
+            kafka_config=kafka_config,
+            message_schema=message_schema,
+            schema_registry=schema_registry,
+        ),
+        train,
+        tap or [],
+        shed=shed,
+        optimise=optimised,
+        parallel=parallel,
+        compact_every=compact_every,
+        overwrite=overwrite,
+        functions=functions,
     )
-    recorded = {} if before or live else recordings(network, inputs)
-    stored = stored_tables(before.network if before else network, tables)
-    _check_parallel(parallel, before)
-    clear_job(out, overwrite)
-    small = _is_small(before, recorded, live=live) and (parallel or 1) == 1
-    spark = spark_session(f"network {network.name}", master, conf, quick=small)
-    checked = check(before.network if before else network, spark)
-    if optimised and (known := sampled(found, settings) if live else recorded):
-        checked = _better(spark, checked, known, stored)
-    controller = _controller(spark, checked, paces, recorded, stored) if shed else None
-    partitions = parallel or _partitions(spark, found, recorded, paced=bool(paces))
-    execution = before or _laid_out(checked, out, found, recorded, train or _train(paces), paces, partitions, wheres)
-    execution.known, execution.kafka = checked, settings
-    if taps:
-        execution.taps = taps
-    _drive(spark, execution, frames(spark, stored), controller, ALL if paces else 1, compact_every)
-    if not _goes_to_console(going):  # standard output is for tuples then
-        _summary(execution, as_json)
+    check_options(options)
+    network = load_network(file, functions)
+    before = None if options.inputs else find_begun(network, out)
+    if before is not None and before.has_finished():
+        say(f"{before.folder}: already complete, nothing to do.")
+        _print_summary(before, as_json)
+        return
+    prepared = prepare(options, network, before)
+    execution = run(options, prepared, master, conf)
+    if not _goes_to_console(prepared.destinations):  # standard output is for tuples then
+        _print_summary(execution, as_json)
     rejected, total = execution.monitor.rejected()
     check_rejects(rejected, total, max_rejects, f"{out} (output rejects)")
-
-
-def _check_together(given: bool, *, live: bool, shed: bool, optimised: bool, paced: bool) -> None:
-    """Refuse options that do not go together."""
-    if shed and not given:
-        raise BadArgument("--shed needs --input.", hint="A network that has begun continues as it is.")
-    if shed and not (paced or live):
-        raise BadArgument("--shed needs --rate, or a feed.", hint="Load can only be too much for a rate.")
-    if optimised and not given:
-        raise BadArgument("--optimise needs --input.", hint="A network that has begun continues as it is.")
-    if live and paced:
-        raise BadArgument("--rate is for recordings; a feed has its own.", hint="Leave it out.")
-
-
-def _destinations(
-    before: Execution | None,
-    network: Network,
-    out: Path,
-    wheres: dict[str, list[str]],
-    settings: tuple[tuple[str, str], ...],
-) -> dict[str, list[str]]:
-    """Where outputs go, refused if they cannot; a network that has begun keeps to what it began with."""
-    from slipstream._io.outputs.destinations import check_brokers, check_unused
-    from slipstream._network.running.run_folder import destinations_of
-
-    going = before.to if before else destinations_of(network, wheres)
-    if before and wheres and destinations_of(before.network, wheres) != going:
-        begun = ", ".join(f"{name}={where}" for name, several in going.items() for where in several) or "nothing"
-        raise BadArgument(f"--to: {out} was started with {begun}.", hint="Leave out --to to resume it.")
-    if not before:
-        check_unused(out, going)
-    check_brokers(going, settings)
-    return going
 
 
 def _goes_to_console(wheres: dict[str, list[str]]) -> bool:
     from slipstream._io.outputs.destinations import CONSOLE
 
     return any(CONSOLE in several for several in wheres.values())
-
-
-def _drive(
-    spark: Any,
-    execution: Execution,
-    tables: dict[str, Any],
-    controller: Controller | None,
-    trains: int,
-    compact_every: int,
-) -> None:
-    from slipstream._network.running.driving import drive
-
-    with bar("batches", _batches(execution)) as advance:
-        drive(
-            spark,
-            execution,
-            tables,
-            controller=controller,
-            trains=trains,
-            watch=partial(_advanced, advance),
-            compact_every=compact_every,
-        )
-
-
-def _is_small(before: Execution | None, recorded: dict[str, pa.Table], *, live: bool) -> bool:
-    """Whether one worker is enough, so that Spark can start quickly."""
-    from slipstream._network.running.run_folder import SMALL
-
-    if before is not None:
-        return bool(before.feeds) or before.recording.get("tuples", SMALL) < SMALL
-    return live or sum(table.num_rows for table in recorded.values()) < SMALL
-
-
-def _is_complete(before: Execution, as_json: bool) -> bool:
-    """Whether all input of a folder has been processed; says so."""
-    from slipstream._runtime.status import has_finished
-
-    if not (before.feeds or before.recording) or not has_finished(before.folder, before.source) or before.waiting():
-        return False
-    say(f"{before.folder}: already complete, nothing to do.")
-    _summary(before, as_json)
-    return True
-
-
-def _advanced(advance: Advance, batch: int) -> None:  # noqa: ARG001
-    advance(1)
-
-
-def _batches(execution: Execution) -> int:
-    """How many batches a recording makes at most, a train of each source in each."""
-    trains = Counter(train.parent.name for train in execution.waiting())
-    return max(trains.values(), default=0)
-
-
-def _taps(network: Network, texts: list[str] | None) -> list[Arc]:
-    """The arcs to record; refused if the network has none such."""
-    from slipstream._network.algebra import Arc
-    from slipstream._network.running.run_folder import check_taps
-
-    arcs = [Arc.parse(text) for text in texts or []]
-    check_taps(network, arcs)
-    return arcs
-
-
-def _begun(network: Network, out: Path) -> Execution | None:
-    """What runs in the folder already, if something does."""
-    from slipstream._io.outputs import check_journal
-    from slipstream._network.running.run_folder import Execution
-
-    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
-        return None
-    found = Execution.open(out)
-    check_journal(out)
-    if found.network != network:
-        say(f"[yellow]note:[/] {out} continues with the network it was started with, {out / 'network.yaml'}")
-    return found
-
-
-def _train(rates: Mapping[str, float]) -> int | dict[str, int]:
-    """How many tuples make a train: few enough not to wait for each other, or many, since a batch costs a second."""
-    return {source: max(round(rate / 2), 1) for source, rate in rates.items()} or 50_000
-
-
-def _laid_out(
-    checked: Checked,
-    out: Path,
-    found: dict[str, Feed],
-    recorded: dict[str, pa.Table],
-    train: int | Mapping[str, int],
-    rates: Mapping[str, float],
-    parallel: int,
-    to: dict[str, list[str]],
-) -> Execution:
-    from slipstream._network.running.run_folder import Execution
-
-    if found:
-        return Execution.on_feeds(out, checked.network, found, parallel=parallel, to=to)
-    return Execution.record(out, checked.network, recorded, train=train, rate=rates or None, parallel=parallel, to=to)
-
-
-def _check_parallel(parallel: int | None, before: Execution | None) -> None:
-    """A network that has begun keeps its partitions: its state lies in them."""
-    if before is not None and parallel not in (None, before.parallel):
-        raise BadArgument(
-            f"--parallel {parallel}: {before.folder} was started with {before.parallel}.",
-            hint="Leave it out to resume, or run the network afresh in another folder.",
-        )
-
-
-def _partitions(spark: Any, found: dict[str, Feed], recorded: dict[str, pa.Table], *, paced: bool) -> int:
-    """How many partitions pay: one where a batch's fixed cost matters more than what one core can do."""
-    from slipstream._io.readers.topic import watermarks
-    from slipstream._network.running.run_folder import LONG
-
-    cores: int = spark.sparkContext.defaultParallelism
-    if any(feed.has_no_end for feed in found.values()) or paced:
-        return 1
-    partitions = [len(watermarks(feed.topic) or ()) for feed in found.values() if feed.is_topic]
-    is_long = sum(table.num_rows for table in recorded.values()) >= LONG
-    return cores if is_long else max(min(max(partitions, default=1), cores), 1)
-
-
-def _better(spark: Any, checked: Checked, inputs: dict[str, pa.Table], tables: dict[str, pa.Table]) -> Checked:
-    """The optimised network; says what was done."""
-    from slipstream._network.quality.optimiser import optimise
-    from slipstream._network.schemas import check
-
-    costs = measured(spark, checked, inputs, tables)
-    better = optimise(checked, costs, lambda network: check(network, spark))
-    for step in better.steps:
-        say(f"optimised: {step}")
-    return check(better.network, spark)
-
-
-def _controller(
-    spark: Any,
-    checked: Checked,
-    known: Mapping[str, float],
-    inputs: dict[str, pa.Table],
-    tables: dict[str, pa.Table],
-) -> Controller:
-    """What sheds load; of a feed neither rates nor costs are known before it comes."""
-    from slipstream._network.quality.shedding import Controller
-    from slipstream._network.quality.statistics import Statistics
-
-    costs = measured(spark, checked, inputs, tables) if inputs else Statistics()
-    rates = {source.name: known.get(source.name, 1.0) for source in checked.network.sources}
-    return Controller(checked, costs, rates, spark.sparkContext.defaultParallelism)
 
 
 def attach_query(
@@ -413,18 +189,18 @@ def attach_query(
     query = load_network(file, functions)
     clear_job(out, overwrite)
     check_new(out, hint=HINT)
-    stored = stored_tables(query, tables)
-    spark = spark_session(f"network {query.name}", master, conf)
+    stored = read_stored_tables(query, tables)
+    spark = start_spark(f"network {query.name}", master, conf)
     attached = attach(spark, running, point, query, out)
     if follow:
-        _follow(attached, spark, frames(spark, stored))
+        _follow(attached, spark, create_frames(spark, stored))
     else:
-        attached.run(spark, frames(spark, stored))
-    _summary(attached, as_json)
+        attached.run(spark, create_frames(spark, stored))
+    _print_summary(attached, as_json)
 
 
 def _follow(attached: Execution, spark: Any, tables: dict[str, Any]) -> None:
-    """Answer as tuples come, until someone stops it."""
+    """Process tuples as they arrive, until Ctrl-C."""
     from slipstream._network.running.driving import follow
 
     try:
@@ -450,7 +226,7 @@ def detach_query(
         say(f"detached: {folder}")
 
 
-def _summary(execution: Execution, as_json: bool) -> None:
+def _print_summary(execution: Execution, as_json: bool) -> None:
     totals = {name: int(line["tuples"]) for name, line in execution.monitor.totals().items()}
     show(totals, as_json=as_json, title=f"tuples delivered by {execution.network.name}")
 

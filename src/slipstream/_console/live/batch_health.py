@@ -21,6 +21,7 @@ from slipstream._linear_road.answers import NAMES
 from slipstream._linear_road.job.journal import Batch
 from slipstream._runtime import metrics
 from slipstream._tools.logs import Follower
+from slipstream._tools.quantiles import quantiles
 
 #: response times are counted in hundredths of a second, up to ten minutes
 _STEP, _MOST = 0.01, 60_000
@@ -104,11 +105,11 @@ class ResponseHistogram:
 
     def quantiles(self) -> ResponseQuantiles | None:
         """Return their quantiles; None without any."""
-        total = np.cumsum(self.counts)
-        if not total[-1]:
+        steps = np.flatnonzero(self.counts)
+        if not steps.size:
             return None
-        p50, p99, most = (int(np.searchsorted(total, np.ceil(share * total[-1]))) for share in (0.5, 0.99, 1.0))
-        return ResponseQuantiles(round(p50 * _STEP, 2), round(p99 * _STEP, 2), round(most * _STEP, 2))
+        found = quantiles(steps, (0.5, 0.99, 1), self.counts[steps])
+        return ResponseQuantiles(*(round(step * _STEP, 2) for step in found))
 
 
 class StreamHealth:

@@ -205,7 +205,9 @@ class LiveCity:
             self._refuse_if_busy()
             subject = self._displayed()
             if is_at_work(state_of(subject.out)):
-                raise Conflict("Another process is running this job.", hint="Control it on the Jobs page.")
+                raise Conflict(
+                    "Another process is running this job.", hint="Control it on the Jobs page.", code="job-running"
+                )
             if subject.run is None:
                 raise Conflict("Only runs of the workspace can be resumed here.", hint="Start a run.")
             if subject.rules not in RULES:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from slipstream._console.live.batch_health import FollowedJournal
-from slipstream._console.live.roads import Cells, Roads, cell_of
+from slipstream._console.live.roads import Cells, Roads, find_cell
 from slipstream._feeds.run import MINUTE
 from slipstream._feeds.tuples import SEGMENTS
 from slipstream._linear_road.answers import ALERT, TOLL
@@ -82,12 +82,12 @@ class Notices:
         answers = read_batch_answers(self._out, batch.batch, kinds=(TOLL, ALERT))
         mine = answers["time"] // MINUTE == minute
         kind, time, vid, a, b = (answers[name][mine] for name in ("kind", "time", "vid", "a", "b"))
-        cell = self._cells_of(time, vid)
+        cell = self._find_cells(time, vid)
         tolls, alerts = (kind == TOLL) & (cell >= 0), (kind == ALERT) & (cell >= 0)
         notices.toll[cell[tolls]], notices.lav[cell[tolls]] = b[tolls], a[tolls]
         notices.accident[cell[alerts] - cell[alerts] % SEGMENTS + a[alerts]] = True
 
-    def _cells_of(self, time: npt.NDArray[np.int64], vid: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def _find_cells(self, time: npt.NDArray[np.int64], vid: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the cell of the city in which each vehicle was at its time, or -1."""
         if not time.size:
             return np.empty(0, np.int64)
@@ -96,7 +96,7 @@ class Notices:
         for place in range(stored):
             reports = self._roads.reports(place, int(time.min()), int(time.max()) + 1)
             keys.append(reports["time"].astype(np.int64) << 32 | reports["vid"])
-            cells.append(cell_of(reports) + place * CELLS)
+            cells.append(find_cell(reports) + place * CELLS)
         known, where = np.concatenate(keys), np.concatenate(cells)
         order = np.argsort(known)
         known, where = known[order], where[order]

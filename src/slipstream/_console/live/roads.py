@@ -83,7 +83,7 @@ class Roads:
         cars, speeds = [], []
         for stored in range(self.run.stored):
             reports = self.now(stored, second)
-            cell = cell_of(reports)
+            cell = find_cell(reports)
             count = np.bincount(cell, minlength=CELLS)
             total = np.bincount(cell, weights=reports["spd"], minlength=CELLS)
             cars.append(count)
@@ -108,6 +108,6 @@ class Roads:
         return (stored, copy) if stored is not None and 0 <= copy < self.run.copies else None
 
 
-def cell_of(reports: Columns) -> npt.NDArray[np.int64]:
+def find_cell(reports: Columns) -> npt.NDArray[np.int64]:
     """Return the cell of each report within its expressway."""
     return reports["dir"].astype(np.int64) * SEGMENTS + reports["pos"] // MILE

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from slipstream._console.errors import NotFound
 from slipstream._console.live.batch_health import FollowedJournal
 from slipstream._console.live.notices import NO_DATA, Notices, read_batch_answers
-from slipstream._console.live.roads import Roads, cell_of
+from slipstream._console.live.roads import Roads, find_cell
 from slipstream._cuboid.snapshots.files import FILE, FOLDER
 from slipstream._cuboid.snapshots.snapshot import Snapshot
 from slipstream._feeds.parse import select
@@ -136,7 +136,7 @@ class Lookup:
 
     def _minute(self, stored: int, cell: int, minute: int, until: int) -> SegmentMinute:
         reports = self._roads.reports(stored, minute * MINUTE, until)
-        mine = select(reports, cell_of(reports) == cell % CELLS)
+        mine = select(reports, find_cell(reports) == cell % CELLS)
         vids, which = np.unique(mine["vid"], return_inverse=True)
         means = np.bincount(which, weights=mine["spd"]) / np.maximum(np.bincount(which), 1)
         notices = self._minutes.minute(minute, self._journal)

@@ -47,6 +47,7 @@ class DraftError:
     hint: str
     column: str = ""  # the column that is wrong
     expression: str = ""  # the expression that is wrong
+    code: str = "missing-value"
 
 
 @dataclass
@@ -72,7 +73,7 @@ def write(draft: Draft, path: Path) -> None:
     try:
         text = files.dumps(to_network(draft))
     except BadInput as error:
-        raise Conflict(f"The network cannot be saved yet. {error.message}", hint=error.hint) from error
+        raise error.within("The network cannot be saved yet", Conflict) from error
     stage = temporary_sibling(path, "partial")  # an unpredictable name, which cannot be an existing link
     with stage.open("x", encoding="utf-8") as file:
         file.write(text)
@@ -84,7 +85,7 @@ def to_network(draft: Draft) -> Network:
     try:
         return files.loads(json.dumps(draft, ensure_ascii=False), unloaded=True)
     except RecursionError as error:
-        raise BadInput("network: nested too deeply.", hint="Simplify the file.") from error
+        raise BadInput("network: nested too deeply.", hint="Simplify the file.", code="too-large") from error
 
 
 def _to_draft(network: Network) -> Draft:
@@ -123,7 +124,7 @@ def _add_stages(found: DraftReport, checked: Checked, parallel: int) -> None:
     try:
         found.stages = Superbox(plan(checked), parallel=parallel).stages.listed
     except SlipstreamError as error:  # some networks run in one partition only
-        found.errors.append(DraftError("", _capitalise(error.problem), error.hint))
+        found.errors.append(DraftError("", _capitalise(error.problem), error.hint, code=error.code))
 
 
 def _copy_parts(draft: Draft) -> Draft:
@@ -144,10 +145,12 @@ def _check_connections(draft: Draft) -> None:
         for name, body in _mapping(draft, key):
             if isinstance(body, dict) and body.get("operator") == "":
                 with locate(box=f"{key}.{name}"):
-                    raise BadInput("no operator selected.", hint="Choose one in the panel on the right.")
+                    raise BadInput(
+                        "no operator selected.", hint="Choose one in the panel on the right.", code="missing-value"
+                    )
             if isinstance(body, dict) and (open_ := _open_input(body)):
                 with locate(box=f"{key}.{name}"):
-                    raise BadInput(f"{open_} is not connected.", hint="Draw an arc to it.")
+                    raise BadInput(f"{open_} is not connected.", hint="Draw an arc to it.", code="missing-value")
 
 
 def _open_input(body: dict[str, Any]) -> str:
@@ -163,8 +166,8 @@ def _open_input(body: dict[str, Any]) -> str:
 def _locate_error(draft: Draft, error: BadInput, spark: SparkSession) -> DraftError:
     place = _place(draft, error.place.box) or _first_wrong(draft, spark)
     column = str(error.found) if error.code == UNKNOWN_COLUMN else error.place.field
-    expression = str(error.found) if error.code == "bad-expression" else ""
-    return DraftError(place, _capitalise(error.problem), error.hint, column, expression)
+    expression = str(error.found) if error.code in ("bad-expression", "not-allowed") else ""
+    return DraftError(place, _capitalise(error.problem), error.hint, column, expression, error.code)
 
 
 def _place(draft: Draft, box: str) -> str:
@@ -262,4 +265,4 @@ def check_finished(report: DraftReport) -> None:
     if report.errors:
         first = report.errors[0]
         where = f"{first.place.partition('.')[2]}: " if first.place else ""
-        raise Conflict(f"The network is not finished. {where}{first.message}", hint=first.hint)
+        raise Conflict(f"The network is not finished. {where}{first.message}", hint=first.hint, code=first.code)

@@ -76,10 +76,12 @@ def new_network(workspace: Workspace, name: str) -> Path:
     if not re.fullmatch(PLAIN_NAME, name) or path.parent not in set(_open_folders(workspace)):
         place = workspace.name(workspace.home / "border.yaml") if workspace.home else "FOLDER/border.yaml"
         raise NotFound(
-            f"{name!r} is not a valid file name.", hint=f"Use a name such as {place}, in a folder of the workspace."
+            f"{name!r} is not a valid file name.",
+            hint=f"Use a name such as {place}, in a folder of the workspace.",
+            code="bad-name",
         )
     if path.exists() or path.is_symlink():
-        raise Conflict(f"{name!r} exists and is not a network file.", hint="Choose another name.")
+        raise Conflict(f"{name!r} exists and is not a network file.", hint="Choose another name.", code="exists")
     return path
 
 
@@ -96,7 +98,9 @@ def columns(path: Path) -> dict[str, str]:
     try:
         schema = _schema(path)
     except (pa.ArrowException, OSError) as error:
-        raise BadInput(f"{path.name}: {str(error).splitlines()[0]}", hint="Fix the file.") from error
+        raise BadInput(
+            f"{path.name}: {str(error).splitlines()[0]}", hint="Fix the file.", code="unreadable-file"
+        ) from error
     return {field.name: _type(field.type) for field in schema}
 
 

@@ -158,11 +158,19 @@ class NetworkRunner:
         pasts = {node.name: node.box.past for node in network.nodes if isinstance(node.box, Toll)}
         for box, past in pasts.items():
             if past and Path(past).resolve() not in runs:
-                raise Conflict(f"{box}: no run {past!r} in the workspace.", hint="Use the path of a run in it.")
+                raise Conflict(
+                    f"{box}: no run {past!r} in the workspace.",
+                    hint="Use the path of a run in it.",
+                    code="unknown-name",
+                )
 
     def _recording(self, kind: str, name: str, given: Mapping[str, str]) -> Path:
         if not given.get(name):
-            raise BadArgument(f"No recording for the {kind} {name}.", hint="Choose one in the panel on the right.")
+            raise BadArgument(
+                f"No recording for the {kind} {name}.",
+                hint="Choose one in the panel on the right.",
+                code="missing-value",
+            )
         return network_files.recording(self.workspace, given[name])
 
     def _tables(self, network: Network, options: RunOptions) -> dict[str, DataFrame]:

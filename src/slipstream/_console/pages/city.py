@@ -79,7 +79,7 @@ class Look(RequestBody):
     speed: float = Field(default=1.0, gt=0, le=1000)
 
 
-def city_of(request: Request) -> LiveCity:
+def get_city(request: Request) -> LiveCity:
     """Return the live city of this application."""
     city: LiveCity = request.app.state.city
     return city
@@ -88,13 +88,13 @@ def city_of(request: Request) -> LiveCity:
 @router.get("")
 def state(request: Request) -> State:
     """Return what is on display: status, progress and health."""
-    return city_of(request).state
+    return get_city(request).state
 
 
 @router.get("/choices")
 def choices(request: Request) -> Choices:
     """Return the runs that can be started and the results that can be opened."""
-    workspace = city_of(request).workspace
+    workspace = get_city(request).workspace
     runs, broken = [], []
     for name, path in workspace.runs().items():
         try:
@@ -117,37 +117,37 @@ def _entry(name: str, manifest: Any) -> RunEntry:
 @router.post("/start")
 def start(request: Request, wanted: StartEngine) -> State:
     """Start an engine on a run, in a new folder of the workspace."""
-    return city_of(request).start(wanted.run, wanted.speed, wanted.rules)
+    return get_city(request).start(wanted.run, wanted.speed, wanted.rules)
 
 
 @router.post("/pause")
 def pause(request: Request) -> State:
     """Pause the engine after its batch."""
-    return city_of(request).halt("paused")
+    return get_city(request).halt("paused")
 
 
 @router.post("/resume")
 def resume(request: Request, wanted: Resume) -> State:
     """Resume the engine, at any speed."""
-    return city_of(request).resume(wanted.speed)
+    return get_city(request).resume(wanted.speed)
 
 
 @router.post("/stop")
 def stop(request: Request) -> State:
     """Stop the engine; committed output is kept."""
-    return city_of(request).halt("stopped")
+    return get_city(request).halt("stopped")
 
 
 @router.post("/open")
 def open_(request: Request, wanted: Open) -> State:
     """Display a folder that an engine has written or is writing."""
-    return city_of(request).open(wanted.result)
+    return get_city(request).open(wanted.result)
 
 
 @router.post("/look")
 def look(request: Request, wanted: Look) -> State:
     """Display the newest second, or an earlier one."""
-    return city_of(request).look_at(View(**wanted.model_dump()))
+    return get_city(request).look_at(View(**wanted.model_dump()))
 
 
 @router.get(
@@ -165,7 +165,7 @@ def stream(
 
 
 async def _events(request: Request, most: int | None) -> AsyncIterator[str]:
-    city = city_of(request)
+    city = get_city(request)
     sent, grid, result, batch, before = 0, -1, "", -1, None
     quiet = 0.0
     while not city.closed.is_set() and (most is None or sent < most):
@@ -197,7 +197,7 @@ ARROW = "application/vnd.apache.arrow.stream"
 @router.get("/segments", responses={200: {"content": {ARROW: {}}}}, response_class=Response)
 def segments(request: Request) -> Response:
     """Return all segments at the displayed second as an Arrow stream, for notebooks and other programs."""
-    second, numbers, traffic, notices = city_of(request).displayed_map()
+    second, numbers, traffic, notices = get_city(request).displayed_map()
     cells = np.arange(traffic.cars.size)
     xways = np.array(numbers, np.int32)
     table = pa.table(
@@ -235,7 +235,7 @@ class Cars(BaseModel):
 @router.get("/expressways/{xway}/cars")
 def cars(request: Request, xway: Annotated[int, Path(ge=0, lt=2**31)]) -> Cars:
     """Return all cars on an expressway at the displayed second."""
-    city = city_of(request)
+    city = get_city(request)
     subject, second = city.subject, city.state.shown
     place = subject.roads.place(xway) if subject.roads else None
     if subject.roads is None or place is None or second < 0:
@@ -259,10 +259,10 @@ def segment(
     minutes: Annotated[int, Query(ge=1, le=30)] = 10,
 ) -> list[SegmentMinute]:
     """Return the last minutes of a segment, up to the displayed second."""
-    return city_of(request).segment(xway, direction, seg, minutes)
+    return get_city(request).segment(xway, direction, seg, minutes)
 
 
 @router.get("/vehicles/{vid}")
 def vehicle(request: Request, vid: Annotated[int, Path(ge=0, lt=2**31)]) -> VehicleDetail:
     """Return a vehicle at the displayed second: its position, trip, notifications and balance."""
-    return city_of(request).vehicle(vid)
+    return get_city(request).vehicle(vid)

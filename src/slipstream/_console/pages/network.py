@@ -82,6 +82,7 @@ class ComplaintModel(BaseModel):
     hint: str
     column: str
     expression: str
+    code: str
 
 
 class StageModel(BaseModel):
@@ -154,7 +155,7 @@ def contents(request: Request) -> WorkspaceContents:
     return WorkspaceContents(
         networks=list(network_files.networks(runner.workspace)),
         recordings=list(network_files.recordings(runner.workspace)),
-        operators=[_operator(kind) for kind in (Keep, CuboidQuery, CuboidLookup, Toll, *operators.registered())],
+        operators=[_operator(kind) for kind in (Keep, CuboidQuery, CuboidLookup, Toll, *operators.list_operators())],
         awake=runner.awake,
     )
 
@@ -185,7 +186,9 @@ def save(request: Request, wanted: Save) -> Opened:
     workspace = _runner(request).workspace
     path = network_files.new_network(workspace, wanted.file)
     if path.exists() and not wanted.replace:
-        raise Conflict(f"{wanted.file} already exists.", hint="Save again to overwrite it, or choose another name.")
+        raise Conflict(
+            f"{wanted.file} already exists.", hint="Save again to overwrite it, or choose another name.", code="exists"
+        )
     network_drafts.write(wanted.document, path)
     return Opened(file=wanted.file, document=network_drafts.read(path))
 

@@ -111,6 +111,7 @@ class Journeys:
             raise BadArgument(
                 f"{data.path.name} has {data.manifest.units:,} units of movement; the page supports {MOST:,}.",
                 hint="Query it with `slipstream berlinmod run`, or generate one with a smaller --scale.",
+                code="too-large",
             )
         cars = _table(data.path / "dataMcar", ["Moid", "Licence", "Model", "Type"]).sort_by("Moid")
         rows = cars.to_pylist()
@@ -124,7 +125,7 @@ class Journeys:
         with _readable(folder):
             trips = read_trips(folder, [_who(folder, output), TRIP], output)
         if not trips.num_rows:
-            raise BadInput(f"{folder.name}: no trip has ended yet.", hint="Try again later.")
+            raise BadInput(f"{folder.name}: no trip has ended yet.", hint="Try again later.", code="not-ready")
         vids, owner = np.unique(trips[0].to_numpy(zero_copy_only=False), return_inverse=True)
         vehicles = [RecordedVehicle(str(vid)) for vid in vids.tolist()]
         return cls(vehicles, owner.astype(np.int32), _movements(trips), on_expressways=is_linear_city(folder))
@@ -252,13 +253,17 @@ def _readable(folder: Path) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, KeyError) as error:
-        raise BadInput(f"{folder.name}: {str(error).splitlines()[0]}", hint="Create the data set again.") from error
+        raise BadInput(
+            f"{folder.name}: {str(error).splitlines()[0]}", hint="Create the data set again.", code="damaged-output"
+        ) from error
 
 
 def _movements(table: pa.Table) -> MPoints:
     column = table.column("Trip").combine_chunks()
     if len(column) == 0:
-        raise BadInput("The data set has no trips.", hint="Create it again with more vehicles or days.")
+        raise BadInput(
+            "The data set has no trips.", hint="Create it again with more vehicles or days.", code="empty-input"
+        )
     trips: MPoints = read(column)
     return trips
 

@@ -76,7 +76,7 @@ def read_result(data: Path, number: int, form: str, most: int) -> QueryResult:
     try:
         table = pa.concat_tables([pq.read_table(file) for file in files], promote_options="default")
     except (pa.ArrowException, OSError) as error:
-        raise BadInput(f"query {number}: {error}", hint="Run the query again.") from error
+        raise BadInput(f"query {number}: {error}", hint="Run the query again.", code="damaged-output") from error
     rows = table.slice(0, most).to_pylist()
     made = QueryResult(
         read_title(number), table.num_rows, table.column_names, [[_display(v) for v in row.values()] for row in rows]

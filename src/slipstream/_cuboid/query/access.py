@@ -32,7 +32,7 @@ class Ring(NamedTuple):
 
 
 @compiled
-def latest_first(values: npt.NDArray[Any], counts: npt.NDArray[Any], rows: Ints) -> npt.NDArray[Any]:
+def order_latest_first(values: npt.NDArray[Any], counts: npt.NDArray[Any], rows: Ints) -> npt.NDArray[Any]:
     """The elements of some rows, the latest first; 0 where nothing was ever appended."""
     depth = values.shape[1]
     out = np.zeros((rows.size, depth), dtype=values.dtype)
@@ -58,7 +58,7 @@ class Entity:
         if not isinstance(attribute, AST):
             return self._row[attribute.name][0].item()
         count = int(self._row[attribute.count][0])
-        elements = latest_first(self._row[attribute.name], self._row[attribute.count], np.zeros(1, np.int32))
+        elements = order_latest_first(self._row[attribute.name], self._row[attribute.count], np.zeros(1, np.int32))
         return Past(f"{self._schema.name}.{attribute.name}", elements[0][:count], count)
 
     def values(self) -> dict[str, Any]:
@@ -88,15 +88,21 @@ class Past:
         if isinstance(place, slice):
             if (place.start, place.stop, place.step) != (None, None, None):
                 raise BadArgument(
-                    f"{self.name}: the only range is [:].", hint="[0] is the latest element, [-1] the one before."
+                    f"{self.name}: the only range is [:].",
+                    hint="[0] is the latest element, [-1] the one before.",
+                    code="out-of-range",
                 )
             return self.elements.tolist()
         if place > 0:
             raise BadArgument(
-                f"{self.name}[{place}]: in the future.", hint="[0] is the latest element, [-5] the sixth latest."
+                f"{self.name}[{place}]: in the future.",
+                hint="[0] is the latest element, [-5] the sixth latest.",
+                code="out-of-range",
             )
         if -place >= self.elements.size:
-            raise BadArgument(f"{self.name}[{place}]: there are only {self.elements.size} elements.")
+            raise BadArgument(
+                f"{self.name}[{place}]: there are only {self.elements.size} elements.", code="out-of-range"
+            )
         return self.elements[-place].item()
 
 
@@ -123,7 +129,10 @@ class Reference:
         match = re.fullmatch(_REFERENCE, text)
         if not match:
             raise BadArgument(
-                f"{text!r}: not a reference.", hint="Write CAR[100], CAR['WVW123'], CAR[100].speed, [0], [-5] or [:]."
+                f"{text!r}: not a reference.",
+                hint="Write CAR[100], CAR['WVW123'], CAR[100].speed, [0], [-5] or [:].",
+                code="malformed-value",
+                found=text,
             )
         cuboid, number, quoted, attribute, place = match.groups()
         index = slice(None) if place == ":" else int(place) if place else None
@@ -138,7 +147,9 @@ class Reference:
         if not isinstance(value, Past):
             if self.place is not None:
                 raise BadArgument(
-                    f"'{self.attribute}' of cuboid {self.cuboid} is a plain attribute.", hint="Remove [...]."
+                    f"'{self.attribute}' of cuboid {self.cuboid} is a plain attribute.",
+                    hint="Remove [...].",
+                    code="bad-type",
                 )
             return value
         return value[:] if self.place is None else value[self.place]

@@ -18,7 +18,7 @@ from slipstream._cuboid.declare import complain
 from slipstream._cuboid.query import stream_functions
 from slipstream._cuboid.query.access import Ring
 from slipstream._cuboid.query.relations import View
-from slipstream._cuboid.query.stream_functions import Pattern, element
+from slipstream._cuboid.query.stream_functions import Pattern, take_element
 from slipstream._cuboid.schema import AST, KEY, KEY_TEXT, Schema
 from slipstream._sql.parsing import suggest
 from slipstream._tools.numba_tools import Bools
@@ -30,7 +30,7 @@ AGGREGATES = ("count", "sum", "avg", "min", "max")
 
 
 class Truth(NamedTuple):
-    """What is certainly true and what is certainly false; unknown where neither is."""
+    """A condition in three-valued logic: the rows where it is true and those where it is false; others are unknown."""
 
     true: Bools
     false: Bools
@@ -75,8 +75,8 @@ def as_number(values: Any) -> Array:
     return array.astype(np.float64 if array.dtype.kind == "f" else np.int64, copy=False)
 
 
-def plain_column(values: Any) -> Array:
-    """A column of numbers or texts as it is calculated with and put out."""
+def to_plain_column(values: Any) -> Array:
+    """Convert a column of numbers or texts to the type that expressions use."""
     return np.asarray(values, object) if np.asarray(values).dtype.kind in "OU" else as_number(values)
 
 
@@ -116,54 +116,54 @@ class Compiler:
         """An expression that must be a number."""
         return self._expect(node, NUMBER)
 
-    def plain(self, node: exp.Expr) -> Value:
-        """An expression that must be a number or text."""
-        value = self.value(node)
+    def compile_plain(self, node: exp.Expr) -> Value:
+        """Compile an expression that must be a number or text."""
+        value = self.compile_value(node)
         return value if value.kind == TEXT else self._expect(node, NUMBER)
 
-    def truth(self, node: exp.Expr) -> Value:
-        """An expression that must be a condition."""
+    def compile_truth(self, node: exp.Expr) -> Value:
+        """Compile an expression that must be a condition."""
         return self._expect(node, TRUTH)
 
     def _expect(self, node: exp.Expr, kind: str) -> Value:
-        value = self.value(node)
+        value = self.compile_value(node)
         if value.kind != kind:
-            self.complain(node, f"{node.sql('spark')} is {value.kind}, {kind} is needed{_advice(value.kind)}")
+            self.complain(node, f"{node.sql('spark')} is {value.kind}, {kind} is needed{_advise(value.kind)}")
         return value
 
-    def value(self, node: exp.Expr) -> Value:
-        """Any expression."""
+    def compile_value(self, node: exp.Expr) -> Value:
+        """Compile any expression."""
         slot = self.slots.get(node.sql("spark"))
         if slot is not None:
-            return Value(self._kind_of(slot), lambda view: view.plain(f"${slot}"))
+            return Value(self._find_kind(slot), lambda view: view.plain(f"${slot}"))
         for kind, compile_ in _BY_KIND:
             if isinstance(node, kind):
                 return compile_(self, node)
         return self.complain(node, f"{node.sql('spark')} is not part of Streamonas-SQL")
 
-    def _kind_of(self, slot: int) -> str:
+    def _find_kind(self, slot: int) -> str:
         return self.kinds[slot] if slot < len(self.kinds) else NUMBER
 
-    def _inner(self, node: exp.Expr) -> Value:
-        return self.value(node.this)
+    def _compile_inner(self, node: exp.Expr) -> Value:
+        return self.compile_value(node.this)
 
-    def _negative(self, node: exp.Neg) -> Value:
+    def _compile_negative(self, node: exp.Neg) -> Value:
         inner = self.number(node.this)
         return Value(NUMBER, lambda view: -as_number(inner.of(view)))
 
-    def _column(self, node: exp.Column) -> Value:
+    def _compile_column(self, node: exp.Column) -> Value:
         name = node.name
         if node.table and node.table.lower() != self.schema.name.lower():
             self.complain(node, f"no cuboid '{node.table}' in this query; it is over {self.schema.name}")
         if name.lower() in (self.schema.key.lower(), KEY):
             if self.schema.text_key:
-                return self._attribute(node, Value(TEXT, lambda view: view.plain(KEY_TEXT)))
-            return self._attribute(node, Value(NUMBER, lambda view: view.plain(KEY)))
+                return self._compile_attribute(node, Value(TEXT, lambda view: view.plain(KEY_TEXT)))
+            return self._compile_attribute(node, Value(NUMBER, lambda view: view.plain(KEY)))
         if name.lower() in {known.lower() for known in self.schema.names}:
             attribute = self.schema.attribute(name)
             if isinstance(attribute, AST):
-                return self._attribute(node, Value(STREAM, lambda view: view.ring(attribute.name)))
-            return self._attribute(node, Value(NUMBER, lambda view: view.plain(attribute.name)))
+                return self._compile_attribute(node, Value(STREAM, lambda view: view.ring(attribute.name)))
+            return self._compile_attribute(node, Value(NUMBER, lambda view: view.plain(attribute.name)))
         if name.lower() in self.patterns:
             pattern = self.patterns[name.lower()]
             return Value(PATTERN, lambda _: pattern)
@@ -171,12 +171,12 @@ class Compiler:
         stored = f"; patterns: {', '.join(self.patterns)}" if self.patterns else ""
         return self.complain(node, f"no attribute '{name}' in {self.schema.name}; it has {known}{stored}")
 
-    def _attribute(self, node: exp.Expr, value: Value) -> Value:
+    def _compile_attribute(self, node: exp.Expr, value: Value) -> Value:
         if self.slots:
             self.complain(node, f"{node.sql('spark')} is neither grouped by nor in an aggregate")
         return value
 
-    def _literal(self, node: exp.Literal) -> Value:
+    def _compile_literal(self, node: exp.Literal) -> Value:
         if node.is_string:
             if not self.schema.text_key:
                 self.complain(node, f"text {node.sql('spark')}: {self.schema.name} holds numbers, and its key is one")
@@ -189,8 +189,8 @@ class Compiler:
             self.complain(node, f"{node.this} is not a number")
         return Value(NUMBER, lambda _: np.asarray(given))
 
-    def _bracket(self, node: exp.Bracket) -> Value:
-        stream = self.value(node.this)
+    def _compile_bracket(self, node: exp.Bracket) -> Value:
+        stream = self.compile_value(node.this)
         if stream.kind != STREAM:
             self.complain(node, f"{node.this.sql('spark')} is {stream.kind}; only an atomic stream has elements")
         place = node.expressions[0]
@@ -207,12 +207,12 @@ class Compiler:
         depth = self.schema.stream(node.this.name).depth
         if number >= depth:
             self.complain(node, f"{node.this.name} keeps {depth} elements; the oldest is [-{depth - 1}]")
-        return Value(NUMBER, lambda view: _element(stream.of(view), number))
+        return Value(NUMBER, lambda view: _take_element(stream.of(view), number))
 
-    def _binary(self, node: exp.Expr) -> Value:
+    def _compile_binary(self, node: exp.Expr) -> Value:
         if type(node) in _COMPARISONS:
             compare = _COMPARISONS[type(node)]
-            a, b = self.plain(node.this), self.plain(node.expression)
+            a, b = self.compile_plain(node.this), self.compile_plain(node.expression)
             if a.kind != b.kind:
                 self.complain(node, f"{node.sql('spark')} compares {a.kind} with {b.kind}")
             if a.kind == TEXT:
@@ -222,31 +222,31 @@ class Compiler:
         a, b = self.number(node.this), self.number(node.expression)
         return Value(NUMBER, lambda view: operate(as_number(a.of(view)), as_number(b.of(view))))
 
-    def _logic(self, node: exp.Expr) -> Value:
+    def _compile_logic(self, node: exp.Expr) -> Value:
         if isinstance(node, exp.Not):
-            inner = self.truth(node.this)
+            inner = self.compile_truth(node.this)
             return Value(TRUTH, lambda view: Truth(*inner.of(view)[::-1]))
         if isinstance(node, exp.Between):
             low, high = exp.GTE(this=node.this, expression=node.args["low"]), node.args["high"]
-            return self._logic(exp.And(this=low, expression=exp.LTE(this=node.this, expression=high)))
+            return self._compile_logic(exp.And(this=low, expression=exp.LTE(this=node.this, expression=high)))
         if isinstance(node, exp.In):
             if not node.expressions:
                 self.complain(node, "IN takes a list of values")
-            tests = [self._binary(exp.EQ(this=node.this, expression=item)) for item in node.expressions]
-            return Value(TRUTH, lambda view: _any([test.of(view) for test in tests]))
+            tests = [self._compile_binary(exp.EQ(this=node.this, expression=item)) for item in node.expressions]
+            return Value(TRUTH, lambda view: _combine_any([test.of(view) for test in tests]))
         if isinstance(node, exp.Is):
             if not isinstance(node.expression, exp.Null):
                 self.complain(node, "IS is followed by NULL or NOT NULL")
             tested = self.number(node.this)
             return Value(TRUTH, lambda view: _is_null(as_number(tested.of(view))))
-        a, b = self.truth(node.this), self.truth(node.expression)
+        a, b = self.compile_truth(node.this), self.compile_truth(node.expression)
         if isinstance(node, exp.Or):
-            return Value(TRUTH, lambda view: _any([a.of(view), b.of(view)]))
-        return Value(TRUTH, lambda view: _all(a.of(view), b.of(view)))
+            return Value(TRUTH, lambda view: _combine_any([a.of(view), b.of(view)]))
+        return Value(TRUTH, lambda view: _combine_all(a.of(view), b.of(view)))
 
     def _call(self, node: exp.Func) -> Value:
         name = self._name(node)
-        arguments = node.expressions if isinstance(node, exp.Anonymous) else _arguments(node)
+        arguments = node.expressions if isinstance(node, exp.Anonymous) else _list_arguments(node)
         if name == "count" and isinstance(node.this, exp.Star):
             return self._aggregate(node, Aggregate("count", None))
         if name not in stream_functions.BUILT_IN and name not in self.functions and name not in AGGREGATES:
@@ -255,7 +255,7 @@ class Compiler:
                 node, f"no function '{name[:60]}'; {suggest(name, known).lower()}there are {', '.join(known)}"
             )
         saved, self.slots = self.slots, {}
-        values = [self.value(argument) for argument in arguments]
+        values = [self.compile_value(argument) for argument in arguments]
         self.slots = saved
         if not values:
             self.complain(node, f"{name}() needs an argument")
@@ -264,9 +264,9 @@ class Compiler:
         if values[0].kind == TEXT and name == "count" and len(values) == 1:
             # every row has a key
             return self._aggregate(node, Aggregate(name, None))
-        return self._atomic(node, name, values)
+        return self._compile_atomic(node, name, values)
 
-    def _atomic(self, node: exp.Func, name: str, values: list[Value]) -> Value:
+    def _compile_atomic(self, node: exp.Func, name: str, values: list[Value]) -> Value:
         """A function over atomic streams."""
         if values[0].kind != STREAM or any(value.kind == TRUTH for value in values):
             self.complain(node, f"{name} takes an atomic stream, not {values[0].kind}")
@@ -285,7 +285,9 @@ class Compiler:
         if self.slots:
             self.complain(node, f"{node.sql('spark')} is neither grouped by nor in an aggregate")
         more = dict(self.functions)
-        return Value(NUMBER, lambda view: stream_functions.call(name, [_argument(v, view) for v in values], more))
+        return Value(
+            NUMBER, lambda view: stream_functions.call(name, [_evaluate_argument(v, view) for v in values], more)
+        )
 
     def _fits(self, node: exp.Func, value: Value) -> None:
         pattern = cast(Pattern, value.of(cast(View, None)))
@@ -312,32 +314,32 @@ class Compiler:
         return str(node.name if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
 
 
-def _element(ring: Ring, back: int) -> Array:
-    return element(ring.values, ring.counts, back)
+def _take_element(ring: Ring, back: int) -> Array:
+    return take_element(ring.values, ring.counts, back)
 
 
-def _arguments(node: exp.Func) -> list[exp.Expr]:
+def _list_arguments(node: exp.Func) -> list[exp.Expr]:
     found = [node.this, node.args.get("expression"), *node.expressions]
     return [argument for argument in found if isinstance(argument, exp.Expr)]
 
 
-def _argument(value: Value, view: View) -> Any:
+def _evaluate_argument(value: Value, view: View) -> Any:
     given = value.of(view)
     return float(given) if value.kind == NUMBER and np.ndim(given) == 0 else given
 
 
-def _advice(kind: str) -> str:
+def _advise(kind: str) -> str:
     return "; write [0] for its latest element, or a function such as avg(...)" if kind == STREAM else ""
 
 
-def _any(parts: list[Truth]) -> Truth:
+def _combine_any(parts: list[Truth]) -> Truth:
     true, false = parts[0]
     for part in parts[1:]:
         true, false = true | part.true, false & part.false
     return Truth(true, false)
 
 
-def _all(a: Truth, b: Truth) -> Truth:
+def _combine_all(a: Truth, b: Truth) -> Truth:
     return Truth(a.true & b.true, a.false | b.false)
 
 
@@ -347,12 +349,12 @@ def _is_null(values: Array) -> Truth:
 
 
 _BY_KIND: tuple[tuple[Any, Callable[[Compiler, Any], Value]], ...] = (
-    ((exp.Paren, exp.Alias), Compiler._inner),
-    (exp.Column, Compiler._column),
-    (exp.Literal, Compiler._literal),
-    (exp.Bracket, Compiler._bracket),
-    (exp.Neg, Compiler._negative),
-    ((exp.And, exp.Or, exp.Not, exp.In, exp.Between, exp.Is), Compiler._logic),
-    ((*_ARITHMETIC, *_COMPARISONS), Compiler._binary),
+    ((exp.Paren, exp.Alias), Compiler._compile_inner),
+    (exp.Column, Compiler._compile_column),
+    (exp.Literal, Compiler._compile_literal),
+    (exp.Bracket, Compiler._compile_bracket),
+    (exp.Neg, Compiler._compile_negative),
+    ((exp.And, exp.Or, exp.Not, exp.In, exp.Between, exp.Is), Compiler._compile_logic),
+    ((*_ARITHMETIC, *_COMPARISONS), Compiler._compile_binary),
     (exp.Func, Compiler._call),
 )

@@ -26,7 +26,7 @@ def parse_query(snapshot: Snapshot, text: str) -> Query:
     """Parse the one SELECT in a text; its CREATE PATTERN statements add to the stored patterns."""
     script = declare.parse(text)
     if len(script.selects) != 1 or script.queries or script.cuboids:
-        raise BadArgument("A query must be one SELECT, after any CREATE PATTERN statements.")
+        raise BadArgument("A query must be one SELECT, after any CREATE PATTERN statements.", code="bad-expression")
     patterns: Mapping[str, Pattern] = snapshot.patterns | script.patterns
     return Query.parse(script.selects[0], snapshot.schemas, patterns)
 
@@ -39,16 +39,16 @@ def run_query(snapshot: Snapshot, text: str) -> Part:
     """
     query = parse_query(snapshot, text)
     with snapshot.locked():
-        return query.merge(_parts(snapshot[_name(snapshot, query)], query))
+        return query.merge(_compute_parts(snapshot[_name(snapshot, query)], query))
 
 
 def _name(snapshot: Snapshot, query: Query) -> str:
     return next(name for name, schema in snapshot.schemas.items() if schema == query.schema)
 
 
-def _parts(cuboid: Cuboid, query: Query) -> list[Part]:
+def _compute_parts(cuboid: Cuboid, query: Query) -> list[Part]:
     fragments = cuboid.fragments or [Fragment(cuboid.schema)]
-    return [query.part(Rows.of(fragment)) for fragment in fragments]
+    return [query.compute_part(Rows.of(fragment)) for fragment in fragments]
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class _Task:
         for batch in batches:
             for number in batch.column("fragment").to_pylist():
                 snapshot = Snapshot.open(self.folder, fragments=[number], batch=self.batch, only=self.name)
-                for part in _parts(snapshot[self.name], self.query):
+                for part in _compute_parts(snapshot[self.name], self.query):
                     yield pa.record_batch([[pickle.dumps(part)]], names=["part"])
 
 

@@ -36,7 +36,7 @@ class View(Protocol):
         """Some of the rows."""
 
 
-def key_texts(names: Names, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def find_key_texts(names: Names, numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The texts of keys by their numbers."""
     return np.asarray(names.texts.take(numbers.astype(np.int64)).to_numpy(zero_copy_only=False))
 
@@ -62,7 +62,7 @@ class Rows:
     def plain(self, name: str) -> npt.NDArray[Any]:
         """A plain attribute, or the key."""
         if name == KEY_TEXT and self.names is not None:
-            return key_texts(self.names, self.rows[KEY])
+            return find_key_texts(self.names, self.rows[KEY])
         return np.asarray(self.rows[name])
 
     def ring(self, name: str) -> Ring:
@@ -91,7 +91,7 @@ class Arrivals:
     def plain(self, name: str) -> npt.NDArray[Any]:
         """A plain attribute as it arrived, or the key."""
         if name == KEY_TEXT and self.names is not None:
-            return key_texts(self.names, self.plains[KEY])
+            return find_key_texts(self.names, self.plains[KEY])
         return self.plains[name]
 
     def ring(self, name: str) -> Ring:

@@ -25,7 +25,7 @@ from sqlglot.errors import ParseError
 
 from slipstream._cuboid.declare import complain, tokenise
 from slipstream._cuboid.query import stream_functions
-from slipstream._cuboid.query.access import Ring, latest_first
+from slipstream._cuboid.query.access import Ring, order_latest_first
 from slipstream._cuboid.query.expressions import (
     NUMBER,
     STREAM,
@@ -34,7 +34,7 @@ from slipstream._cuboid.query.expressions import (
     Array,
     Compiler,
     Value,
-    plain_column,
+    to_plain_column,
 )
 from slipstream._cuboid.query.relations import View
 from slipstream._cuboid.query.stream_functions import Pattern
@@ -78,12 +78,12 @@ class Query:
     text: str
     schema: Schema
     patterns: dict[str, Pattern] = field(default_factory=dict)
-    functions: dict[str, Callable[..., Any]] = field(default_factory=stream_functions.user_functions)
+    functions: dict[str, Callable[..., Any]] = field(default_factory=stream_functions.list_user_functions)
 
     @classmethod
     def parse(cls, text: str, cuboids: Mapping[str, Schema], patterns: Mapping[str, Pattern] | None = None) -> Query:
         """Parse and check a query over one of these cuboids."""
-        tree = _tree(text)
+        tree = _parse_tree(text)
         source = tree.args["from_"].this
         name = source.name if isinstance(source, exp.Table) else ""
         by_name = {known.lower(): schema for known, schema in cuboids.items()}
@@ -120,6 +120,7 @@ class Query:
             raise BadArgument(
                 f"Query '{name}' cannot run continuously: aggregates over keys, ORDER BY and LIMIT need all keys.",
                 hint="Run it on a snapshot: slipstream cuboid query.",
+                code="bad-expression",
             )
 
     @property
@@ -129,31 +130,31 @@ class Query:
         conditions = (plan.where, plan.having, plan.limit)
         return all(condition is None for condition in conditions) and not (plan.grouped or plan.order)
 
-    def selected(self, view: View) -> tuple[Longs, Part]:
-        """The indexes of the rows of a view that a continuous query selects, and the result."""
-        rows = self._plan.selected(view)
-        return rows, self.rows(view.take(rows))
+    def select(self, view: View) -> tuple[Longs, Part]:
+        """Return the indexes of the rows of a view that a continuous query selects, and the result."""
+        rows = self._plan.select(view)
+        return rows, self.compute(view.take(rows))
 
-    def part(self, view: View) -> Part:
-        """The result on one fragment, to be merged."""
-        return self._plan.part(view)
+    def compute_part(self, view: View) -> Part:
+        """Compute the result on one fragment, to be merged."""
+        return self._plan.compute_part(view)
 
     def merge(self, parts: list[Part]) -> Part:
         """Merge the parts of all fragments; returns columns by name, with rows in order."""
         return self._plan.merge(parts)
 
-    def rows(self, view: View) -> Part:
-        """The result on a single view."""
-        return self.merge([self.part(view)])
+    def compute(self, view: View) -> Part:
+        """Compute the result on a single view."""
+        return self.merge([self.compute_part(view)])
 
 
-def _tree(text: str) -> exp.Select:
+def _parse_tree(text: str) -> exp.Select:
     try:
         check_size(text, [token.text for token in tokenise(text)])
         tree = parse_one(text, dialect="spark")
         check_depth(text, tree)
     except BadInput as error:
-        raise BadArgument(error.message, hint=error.hint) from error
+        raise error.within(kind=BadArgument) from error
     except ParseError as error:
         found = error.errors[0] if error.errors else {"description": "a query must be a SELECT"}
         lines = text.splitlines() or [""]
@@ -163,9 +164,11 @@ def _tree(text: str) -> exp.Select:
         at = ahead + max(int(found.get("col") or 1) - max(len(highlight), 1), 0)
         complain(text, at, at + max(len(highlight), 1) - 1, str(found.get("description")))
     except UNREADABLE as error:
-        raise BadArgument(f"Not SQL: {error}", hint="A quote, comment or bracket is not closed.") from error
+        raise BadArgument(
+            f"Not SQL: {error}", hint="A quote, comment or bracket is not closed.", code="bad-expression"
+        ) from error
     if not isinstance(tree, exp.Select):
-        raise BadArgument("A query must be a SELECT.", hint="SELECT ... FROM cuboid WHERE ...")
+        raise BadArgument("A query must be a SELECT.", hint="SELECT ... FROM cuboid WHERE ...", code="bad-expression")
     if tree.args.get("from_") is None:
         complain(text, 0, len(text) - 1, "no FROM: a query needs a cuboid")
     for part in ("joins", "with_", "distinct", "laterals", "windows", "qualify", "offset"):
@@ -192,29 +195,29 @@ class _Plan:
     @classmethod
     def of(cls, query: Query) -> _Plan:
         """Compile."""
-        tree = _tree(query.text)
+        tree = _parse_tree(query.text)
         compiler = Compiler(query.text, query.schema, query.patterns, query.functions)
-        where = compiler.truth(tree.args["where"].this) if tree.args.get("where") else None
-        items = _items(tree, query.schema)
+        where = compiler.compile_truth(tree.args["where"].this) if tree.args.get("where") else None
+        items = _list_items(tree, query.schema)
         named = {item.alias.lower(): item.this for item in items if isinstance(item, exp.Alias)}
         keys = [
             _resolve(node, items, named) for node in (tree.args["group"].expressions if tree.args.get("group") else [])
         ]
-        groups = [compiler.plain(node) for node in keys]
+        groups = [compiler.compile_plain(node) for node in keys]
         everywhere = [*items, tree.args.get("having"), tree.args.get("order")]
-        grouped = bool(groups) or any(_aggregates(node, query.schema) for node in everywhere)
+        grouped = bool(groups) or any(_has_aggregate(node, query.schema) for node in everywhere)
         if grouped:
             compiler.groups = [node.sql("spark") for node in keys]
             compiler.kinds = [group.kind for group in groups]
             # a slot that nothing is called by: from here on, attributes must be grouped by
             compiler.slots = {"": -1} | {text: place for place, text in enumerate(compiler.groups)}
-        values = [compiler.value(item) for item in items]
+        values = [compiler.compile_value(item) for item in items]
         for item, value in zip(items, values, strict=True):
             if value.kind not in (NUMBER, TEXT, STREAM):
                 compiler.complain(item, f"{value.kind} cannot be selected")
-        having = compiler.truth(tree.args["having"].this) if tree.args.get("having") else None
+        having = compiler.compile_truth(tree.args["having"].this) if tree.args.get("having") else None
         order = [
-            (compiler.plain(_resolve(node.this, items, named)), bool(node.args.get("desc")))
+            (compiler.compile_plain(_resolve(node.this, items, named)), bool(node.args.get("desc")))
             for node in (tree.args["order"].expressions if tree.args.get("order") else [])
         ]
         names = [
@@ -224,21 +227,21 @@ class _Plan:
         limit = _limit(compiler, tree.args["limit"]) if tree.args.get("limit") else None
         return cls(query.schema, names, values, where, grouped, groups, compiler.aggregates, having, order, limit)
 
-    def part(self, view: View) -> Part:
+    def compute_part(self, view: View) -> Part:
         """The result on one fragment: selected rows, or groups with partial aggregates."""
         with np.errstate(all="ignore"):
             if self.where is not None:
-                rows = _true(self.where, view)
+                rows = _find_true(self.where, view)
                 view = view.take(rows) if rows.size < view.size else view
-            return self._groups(view) if self.grouped else self._cut(self._rows(view))
+            return self._group_rows(view) if self.grouped else self._cut(self._select_rows(view))
 
-    def selected(self, view: View) -> Longs:
+    def select(self, view: View) -> Longs:
         """The indexes of the rows that satisfy the conditions of a query without groups."""
         rows = np.arange(view.size)
         with np.errstate(all="ignore"):
             for condition in (self.where, self.having):
                 if condition is not None:
-                    rows = rows[_true(condition, view.take(rows))]
+                    rows = rows[_find_true(condition, view.take(rows))]
         return rows
 
     def merge(self, parts: list[Part]) -> Part:
@@ -246,29 +249,29 @@ class _Plan:
         joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         with np.errstate(all="ignore"):
             if self.grouped:
-                joined = self._rows(self._merged(joined))
+                joined = self._select_rows(self._merge_groups(joined))
             joined = self._cut(joined)
         return {name: joined[f"c{place}"] for place, name in enumerate(self.names)}
 
-    def _rows(self, view: View) -> Part:
+    def _select_rows(self, view: View) -> Part:
         """The selected columns of a view, and those to order by."""
         if self.having is not None:
-            view = view.take(_true(self.having, view))
+            view = view.take(_find_true(self.having, view))
         columns = {f"c{place}": _evaluate(value, view) for place, value in enumerate(self.values)}
         return columns | {f"o{place}": _evaluate(value, view) for place, (value, _) in enumerate(self.order)}
 
     def _cut(self, rows: Part) -> Part:
-        """In order, and no more than asked for."""
-        columns = [_ranked(rows[f"o{p}"]) for p in range(len(self.order))]
+        """Apply ORDER BY and LIMIT."""
+        columns = [_rank(rows[f"o{p}"]) for p in range(len(self.order))]
         keys = [-c.astype(np.float64) if down else c for c, (_, down) in zip(columns, self.order, strict=True)]
         if keys:
             order = np.lexsort(keys[::-1])
             rows = {name: column[order] for name, column in rows.items()}
         return rows if self.limit is None else {name: column[: self.limit] for name, column in rows.items()}
 
-    def _groups(self, view: View) -> Part:
+    def _group_rows(self, view: View) -> Part:
         keys = [_evaluate(group, view) for group in self.groups]
-        distinct, inverse = _distinct(keys, view.size)
+        distinct, inverse = _find_distinct(keys, view.size)
         part = {f"g{place}": column for place, column in enumerate(distinct)}
         size = distinct[0].size if distinct else 1
         for place, aggregate in enumerate(self.aggregates):
@@ -276,10 +279,10 @@ class _Plan:
             part |= {f"a{place}{name}": column for name, column in _collect(aggregate, argument, inverse, size).items()}
         return part
 
-    def _merged(self, part: Part) -> GroupView:
+    def _merge_groups(self, part: Part) -> GroupView:
         """Merge the groups of all fragments that have the same key."""
         first = next(iter(part.values())) if part else np.empty(0)
-        distinct, inverse = _distinct([part[f"g{place}"] for place in range(len(self.groups))], first.size)
+        distinct, inverse = _find_distinct([part[f"g{place}"] for place in range(len(self.groups))], first.size)
         size = distinct[0].size if distinct else 1
         columns = list(distinct)
         for place, aggregate in enumerate(self.aggregates):
@@ -288,8 +291,8 @@ class _Plan:
         return GroupView(columns or [np.empty(size)])
 
 
-def _true(condition: Value, view: View) -> Longs:
-    """Where a condition holds."""
+def _find_true(condition: Value, view: View) -> Longs:
+    """Return the rows for which a condition is true."""
     return np.flatnonzero(np.broadcast_to(condition.of(view).true, view.size))
 
 
@@ -301,7 +304,7 @@ def _limit(compiler: Compiler, node: exp.Expr) -> int:
     return int(given.this)
 
 
-def _items(tree: exp.Select, schema: Schema) -> list[exp.Expr]:
+def _list_items(tree: exp.Select, schema: Schema) -> list[exp.Expr]:
     found: list[exp.Expr] = []
     for item in tree.expressions:
         if isinstance(item, exp.Star):
@@ -326,8 +329,8 @@ def _resolve(node: exp.Expr, items: list[exp.Expr], named: dict[str, exp.Expr]) 
     return node
 
 
-def _aggregates(node: exp.Expr | None, schema: Schema) -> bool:
-    """Whether it contains an aggregate over keys: one whose argument is not just an atomic stream."""
+def _has_aggregate(node: exp.Expr | None, schema: Schema) -> bool:
+    """Whether an expression contains an aggregate over keys: one whose argument is not just an atomic stream."""
     streams = {attribute.name.lower() for attribute in schema.attributes if isinstance(attribute, AST)}
     for found in node.find_all(exp.AggFunc) if node is not None else ():
         inner = found.this.unnest() if isinstance(found.this, exp.Expr) else None
@@ -340,20 +343,20 @@ def _evaluate(value: Value, view: View) -> Array:
     """Evaluate to a column as long as the view; streams to a table, latest first, NaN where there is no element."""
     given = value.of(view)
     if value.kind != STREAM:
-        return np.broadcast_to(plain_column(given), view.size)
+        return np.broadcast_to(to_plain_column(given), view.size)
     everything: Ints = np.arange(view.size, dtype=np.int32)
-    table = latest_first(given.values, given.counts, everything).astype(np.float64)
+    table = order_latest_first(given.values, given.counts, everything).astype(np.float64)
     table[np.arange(table.shape[1])[None, :] >= np.asarray(given.counts)[:, None]] = np.nan
     return table
 
 
-def _ranked(values: Array) -> Array:
-    """Numbers as they are; texts by their rank among those there are."""
+def _rank(values: Array) -> Array:
+    """Return numbers unchanged, and texts as their rank among the column's values."""
     return ranks(values) if values.dtype == object else values
 
 
-def _distinct(keys: list[Array], size: int) -> tuple[list[Array], npt.NDArray[np.int64]]:
-    """The distinct rows of some columns, and which of them each row is."""
+def _find_distinct(keys: list[Array], size: int) -> tuple[list[Array], npt.NDArray[np.int64]]:
+    """Return the distinct rows of some columns, and the index of each row among them."""
     if not keys:
         return [], np.zeros(size, np.int64)
     if len(keys) == 1 and keys[0].dtype.kind == "i" and keys[0].size:
@@ -365,7 +368,7 @@ def _distinct(keys: list[Array], size: int) -> tuple[list[Array], npt.NDArray[np
             place[there] = np.arange(there.size)
             return [there + low], place[keys[0] - low]
     # rows as bytes, so that NaN equals NaN; adding 0 makes -0 and 0 one
-    table = np.ascontiguousarray(np.stack([_ranked(key).astype(np.float64) + 0.0 for key in keys], axis=1))
+    table = np.ascontiguousarray(np.stack([_rank(key).astype(np.float64) + 0.0 for key in keys], axis=1))
     rows = table.view(np.dtype((np.void, table.itemsize * table.shape[1]))).reshape(-1)
     _, first, inverse = np.unique(rows, return_index=True, return_inverse=True)
     return [key[first] for key in keys], inverse.reshape(-1)
@@ -381,11 +384,11 @@ def _collect(aggregate: Aggregate, argument: Array | None, inverse: npt.NDArray[
     if aggregate.function in ("sum", "avg"):
         part["s"] = np.bincount(inverse, weights=argument, minlength=size)
     if aggregate.function in ("min", "max"):
-        part["e"] = _extreme(aggregate.function, argument.astype(np.float64), inverse, size)
+        part["e"] = _reduce_extreme(aggregate.function, argument.astype(np.float64), inverse, size)
     return part
 
 
-def _extreme(function: str, values: Floats, inverse: npt.NDArray[np.int64], size: int) -> Floats:
+def _reduce_extreme(function: str, values: Floats, inverse: npt.NDArray[np.int64], size: int) -> Floats:
     out = np.full(size, np.inf if function == "min" else -np.inf)
     if size == 1 and values.size:
         out[0] = values.min() if function == "min" else values.max()
@@ -403,4 +406,4 @@ def _finish(aggregate: Aggregate, part: Part, inverse: npt.NDArray[np.int64], si
         total = np.bincount(inverse, weights=part["s"], minlength=size)
         divided = total / count if aggregate.function == "avg" else total
         return np.asarray(np.where(count > 0, divided, np.nan))
-    return np.asarray(np.where(count > 0, _extreme(aggregate.function, part["e"], inverse, size), np.nan))
+    return np.asarray(np.where(count > 0, _reduce_extreme(aggregate.function, part["e"], inverse, size), np.nan))

@@ -22,7 +22,7 @@ Counts = npt.NDArray[Any]  # of unsigned 32 or signed 64 bits
 
 
 @compiled
-def element(values: Values, counts: Counts, back: int) -> Floats:
+def take_element(values: Values, counts: Counts, back: int) -> Floats:
     """The element ``back`` before the latest."""
     depth = values.shape[1]
     out = np.full(values.shape[0], np.nan)
@@ -116,22 +116,24 @@ def correlation(ring: Ring, other: Ring | Pattern) -> Floats:
     return correlate(*ring, *other, False)
 
 
-def _delta(ring: Ring, back: float = 1) -> Floats:
+def _compute_delta(ring: Ring, back: float = 1) -> Floats:
     """The difference between the latest element and the one ``back`` before it; NaN if that is not kept."""
     depth = ring.values.shape[1]
-    return np.asarray(_last(ring) - element(ring.values, ring.counts, int(back) if 0 <= back < depth else depth))
+    return np.asarray(
+        _take_last(ring) - take_element(ring.values, ring.counts, int(back) if 0 <= back < depth else depth)
+    )
 
 
 def _count(ring: Ring) -> Floats:
     return np.asarray(np.minimum(ring.counts, ring.values.shape[1]), dtype=np.float64)
 
 
-def _ticks(ring: Ring) -> Floats:
+def _count_ticks(ring: Ring) -> Floats:
     return np.asarray(ring.counts, dtype=np.float64)
 
 
-def _last(ring: Ring) -> Floats:
-    return element(ring.values, ring.counts, 0)
+def _take_last(ring: Ring) -> Floats:
+    return take_element(ring.values, ring.counts, 0)
 
 
 #: by name; arguments are rings for atomic streams, patterns, and numbers
@@ -140,10 +142,10 @@ BUILT_IN: dict[str, Callable[..., Floats]] = {
     "min": lambda ring: summarise(*ring)[1],
     "max": lambda ring: summarise(*ring)[2],
     "slope": lambda ring: summarise(*ring)[3],
-    "last": _last,
-    "delta": _delta,
+    "last": _take_last,
+    "delta": _compute_delta,
     "count": _count,
-    "ticks": _ticks,
+    "ticks": _count_ticks,
     "correlation": correlation,
     "correlation_function": correlation,
     "corr": correlation,
@@ -167,7 +169,7 @@ def atomic(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     >>> del _ADDED["spread"]
     """
     if name.lower() in BUILT_IN:
-        raise BadArgument(f"'{name}' is a built-in function.", hint="Choose another name.")
+        raise BadArgument(f"'{name}' is a built-in function.", hint="Choose another name.", code="duplicate-name")
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
         _ADDED[name.lower()] = function
@@ -176,7 +178,7 @@ def atomic(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return add
 
 
-def user_functions() -> dict[str, Callable[..., Any]]:
+def list_user_functions() -> dict[str, Callable[..., Any]]:
     """The users' functions, which are sent with a query."""
     return dict(_ADDED)
 
@@ -186,7 +188,7 @@ def add_functions(functions: dict[str, Callable[..., Any]]) -> None:
     _ADDED.update(functions)
 
 
-def function_names() -> list[str]:
+def list_function_names() -> list[str]:
     """The names of all functions."""
     return [*BUILT_IN, *_ADDED]
 
@@ -199,7 +201,9 @@ def call(name: str, arguments: list[Any], more: dict[str, Callable[..., Any]] | 
     given = np.asarray(function(*map(_as_table, arguments)), dtype=np.float64)
     size = arguments[0].values.shape[0]
     if given.shape != (size,):
-        raise BadArgument(f"{name}: returned the shape {given.shape}, not a number for each of {size} keys.")
+        raise BadArgument(
+            f"{name}: returned the shape {given.shape}, not a number for each of {size} keys.", code="user-code"
+        )
     return given
 
 
@@ -209,5 +213,5 @@ def _as_table(argument: Any) -> Any:
     if not isinstance(argument, Ring):
         return argument
     return np.stack(
-        [element(argument.values, argument.counts, back) for back in range(argument.values.shape[1])], axis=1
+        [take_element(argument.values, argument.counts, back) for back in range(argument.values.shape[1])], axis=1
     )

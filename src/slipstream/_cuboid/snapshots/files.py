@@ -9,7 +9,7 @@
 
 Tasks write files atomically under the number of their batch, so that a repeated batch replaces its files. Files are
 ignored until their batch is committed, and there is one record of that for all fragments and cuboids: the journal of
-the job, or the commit log of Spark's checkpoint. So a reader never sees part of a batch.
+the job. So a reader never sees part of a batch.
 
 An image is mapped into memory, not read: opening it is instant, and the readers of a machine share its pages.
 """
@@ -30,9 +30,8 @@ from slipstream._cuboid.query.stream_functions import Pattern
 from slipstream._cuboid.schema import KEY, Schema
 from slipstream._errors import MALFORMED, BadArgument, BadInput
 from slipstream._feeds.names import decode_checked
-from slipstream._io.outputs.journal import RESCUE, last_in_checkpoint
+from slipstream._io.outputs import JOURNAL, last_batch
 from slipstream._runtime.names import Names
-from slipstream._tools.logs import read_last_line
 from slipstream._tools.numba_tools import Longs
 from slipstream._tools.staging import atomic_write
 from slipstream._tools.strict_json import parse_json
@@ -47,19 +46,17 @@ _PAGE = 4096
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The contents of a snapshot; ``journal`` or ``checkpoint`` lists the committed batches."""
+    """The contents of a snapshot; ``journal`` lists the committed batches."""
 
     cuboids: dict[str, Schema]
     patterns: dict[str, Pattern] = field(default_factory=dict)
-    journal: str = ""
-    checkpoint: str = ""
+    journal: str = f"../{JOURNAL}"
 
     def write(self, folder: Path) -> None:
         """Write the catalogue of a snapshot, replacing any existing one."""
         body = {
             "version": VERSION,
             "journal": self.journal,
-            "checkpoint": self.checkpoint,
             "cuboids": {name: schema.to_json() for name, schema in self.cuboids.items()},
             "patterns": {name: pattern.values for name, pattern in self.patterns.items()},
         }
@@ -75,6 +72,7 @@ class Catalogue:
             raise BadArgument(
                 f"{folder}: no snapshot.",
                 hint="`slipstream toll ... --snapshot` and `slipstream cuboid run` create one.",
+                code="no-such-file",
             )
         try:
             body = parse_json(place.read_bytes())
@@ -82,40 +80,34 @@ class Catalogue:
                 raise ValueError(f"version {body['version']}, but this version reads {VERSION}")
             cuboids = {name: Schema.from_json(schema) for name, schema in body["cuboids"].items()}
             patterns = {name: Pattern(name, tuple(map(float, values))) for name, values in body["patterns"].items()}
-            return cls(cuboids, patterns, str(body["journal"]), str(body["checkpoint"]))
+            if Path(body["journal"]).name != JOURNAL:
+                raise ValueError("without the journal of a job; another version of Slipstream wrote it")
+            return cls(cuboids, patterns, body["journal"])
         except (OSError, BadArgument, *MALFORMED) as error:
-            raise BadInput(f"{place}: cannot be read ({error}).", hint="Create the snapshot again.") from error
+            raise BadInput(
+                f"{place}: cannot be read ({error}).", hint="Create the snapshot again.", code="damaged-output"
+            ) from error
 
     def committed(self, folder: Path) -> int:
         """The last committed batch; -1 before the first."""
-        if self.journal:
-            return last_in_journal(folder / self.journal)
-        return last_in_checkpoint(folder / self.checkpoint)
+        last = last_batch((folder / self.journal).parent)
+        return -1 if last is None else last.batch
 
 
-def last_in_journal(file: Path) -> int:
-    """The batch in the last complete line of a journal; -1 before the first."""
-    try:
-        last = read_last_line(file)
-        return int(last["batch"]) if last else -1
-    except MALFORMED as error:
-        raise BadInput(f"{file}: damaged ({error}).", hint=RESCUE) from error
-
-
-def fragment_folder(snapshot: Path, name: str, fragment: int) -> Path:
-    """The folder of a fragment's files."""
+def locate_fragment(snapshot: Path, name: str, fragment: int) -> Path:
+    """Return the folder of a fragment's files."""
     return snapshot / name / f"fragment={fragment}"
 
 
-def file_name(batch: int, kind: str) -> str:
-    """The name of a batch's file; names sort as batches do."""
+def name_file(batch: int, kind: str) -> str:
+    """Return the name of a batch's file; names sort like batches."""
     return f"{batch:012d}.{kind}"
 
 
 def note_first(folder: Path, batch: int) -> None:
     """Record the first batch of a fragment: before it there was nothing, after it files may have been removed."""
     if not list_batches(folder, FIRST):
-        folder.joinpath(file_name(batch, FIRST)).touch()
+        folder.joinpath(name_file(batch, FIRST)).touch()
 
 
 def list_batches(folder: Path, kind: str) -> list[int]:
@@ -133,13 +125,13 @@ def write_image(place: Path, fragment: Fragment, names: bytes = b"") -> int:
         file.flush()
         rows[: size[0]].tofile(file)
         # the gap is a hole in the file, which takes no space
-        file.seek(_slots_at(header))
+        file.seek(_locate_slots(header))
         slots.tofile(file)
         file.write(names)
     return int(size[0]) * rows.itemsize + slots.nbytes + len(names)
 
 
-def _slots_at(header: dict[str, int]) -> int:
+def _locate_slots(header: dict[str, int]) -> int:
     return -(-(_PAGE + header["room"] * header["itemsize"]) // _PAGE) * _PAGE
 
 
@@ -152,7 +144,7 @@ def open_image(place: Path, schema: Schema) -> Fragment:
         if header["itemsize"] != schema.dtype.itemsize:
             raise ValueError("rows of another size")
         rows = np.frombuffer(mapped, schema.dtype, header["room"], _PAGE)
-        slots = np.frombuffer(mapped, np.int32, header["places"], _slots_at(header))
+        slots = np.frombuffer(mapped, np.int32, header["places"], _locate_slots(header))
         # kernels do not check bounds
         if not 0 <= header["rows"] <= rows.size < slots.size or slots.size & (slots.size - 1):
             raise ValueError("an index of another size")
@@ -160,16 +152,16 @@ def open_image(place: Path, schema: Schema) -> Fragment:
             raise ValueError("an index that leads nowhere")
         fragment = Fragment.of(schema, rows, slots, header["rows"])
         if fragment.names is not None:
-            at = _slots_at(header) + slots.nbytes
+            at = _locate_slots(header) + slots.nbytes
             fragment.names.add(decode_checked(mapped[at : at + header["names"]]))
             _check_named(fragment, fragment.rows)
     except MALFORMED as error:
-        raise _damaged(place, error) from error
+        raise _report_damage(place, error) from error
     return fragment
 
 
 def _check_named(fragment: Fragment, rows: npt.NDArray[np.void]) -> None:
-    """Refuse rows whose keys have no name: kernels look names up without asking whether they are there."""
+    """Refuse rows whose keys have no name: kernels do not check that a name exists."""
     if fragment.names is not None and rows.size:
         keys = rows[KEY]
         if keys.min() < 0 or keys.max() >= len(fragment.names.texts):
@@ -177,7 +169,7 @@ def _check_named(fragment: Fragment, rows: npt.NDArray[np.void]) -> None:
 
 
 class Delta(NamedTuple):
-    """What a batch changed: rows, keys that are gone, and the texts of new keys from number ``first`` on."""
+    """The changes of a batch: rows, removed keys, and the texts of new keys from number ``first`` on."""
 
     rows: bytes
     gone: Longs
@@ -191,7 +183,9 @@ class Delta(NamedTuple):
                 self._name(fragment.names)
                 _check_named(fragment, decode(fragment.schema, self.rows))
             except MALFORMED as error:
-                raise BadInput(f"Snapshot of cuboid {fragment.schema.name}: damaged ({error}).", hint=_ANEW) from error
+                raise BadInput(
+                    f"Snapshot of cuboid {fragment.schema.name}: damaged ({error}).", hint=_ANEW, code="damaged-output"
+                ) from error
         fragment.apply(self.rows)
         fragment.remove(self.gone)
 
@@ -229,8 +223,8 @@ def read_delta(place: Path) -> Delta:
             raise ValueError(f"{len(body)} bytes, {named + size} expected")
         return Delta(rows, gone, int(header.get("first", 0)), body[named:])
     except MALFORMED as error:
-        raise _damaged(place, error) from error
+        raise _report_damage(place, error) from error
 
 
-def _damaged(place: Path, error: Exception) -> BadInput:
-    return BadInput(f"{place}: damaged ({error}).", hint=_ANEW)
+def _report_damage(place: Path, error: Exception) -> BadInput:
+    return BadInput(f"{place}: damaged ({error}).", hint=_ANEW, code="damaged-output")

@@ -53,7 +53,7 @@ def publish(
 
     ``names`` has the texts of its keys, if the fragment itself has not.
     """
-    folder = files.fragment_folder(snapshot, name, number)
+    folder = files.locate_fragment(snapshot, name, number)
     changes = fragment.changes
     names = fragment.names if names is None else names
     if changes is None:
@@ -68,8 +68,8 @@ def publish(
     elif changes.tail > max(whole, _SMALL) or changes.files >= MOST_DELTAS:
         _publish_image(folder, batch, fragment, shown, names)
     else:
-        place = folder / files.file_name(batch, files.DELTA)
-        changes.tail += files.write_delta(place, deltas, gone, changes.named, _texts(names, changes.named))
+        place = folder / files.name_file(batch, files.DELTA)
+        changes.tail += files.write_delta(place, deltas, gone, changes.named, _encode_texts(names, changes.named))
         changes.files += 1
         changes.deltas, changes.forgotten, changes.named = [], [], _count(names)
 
@@ -85,7 +85,7 @@ def _find_changes(fragment: Fragment, changes: Changes, shown: Shown | None) -> 
 
 def _publish_image(folder: Path, batch: int, fragment: Fragment, shown: Shown | None, names: Names | None) -> None:
     seen = Fragment.with_rows(shown.schema, shown.rows(fragment.rows)) if shown else fragment
-    files.write_image(folder / files.file_name(batch, files.IMAGE), seen, _texts(names, 0))
+    files.write_image(folder / files.name_file(batch, files.IMAGE), seen, _encode_texts(names, 0))
     fragment.changes = Changes(named=_count(names))
     _prune(folder, batch)
 
@@ -94,8 +94,8 @@ def _count(names: Names | None) -> int:
     return len(names.texts) if names is not None else 0
 
 
-def _texts(names: Names | None, first: int) -> bytes:
-    """The names from number ``first`` on, as they are stored."""
+def _encode_texts(names: Names | None, first: int) -> bytes:
+    """Encode the names from number ``first`` on."""
     return encode(names.texts.since(first)) if names is not None else b""
 
 
@@ -103,10 +103,10 @@ def publish_rows(
     snapshot: Path, name: str, number: int, batch: int, schema: Schema, rows: npt.NDArray[np.void]
 ) -> None:
     """Write all rows of a small cuboid after ``batch``, whose keys are distinct."""
-    folder = files.fragment_folder(snapshot, name, number)
+    folder = files.locate_fragment(snapshot, name, number)
     folder.mkdir(parents=True, exist_ok=True)
     files.note_first(folder, batch)
-    files.write_image(folder / files.file_name(batch, files.IMAGE), Fragment.with_rows(schema, rows))
+    files.write_image(folder / files.name_file(batch, files.IMAGE), Fragment.with_rows(schema, rows))
     _prune(folder, batch)
 
 
@@ -116,7 +116,7 @@ def _prune(folder: Path, batch: int) -> None:
     for kind in (files.IMAGE, files.DELTA):
         for old in files.list_batches(folder, kind) if before else ():
             if old < before[-1]:
-                (folder / files.file_name(old, kind)).unlink(missing_ok=True)
+                (folder / files.name_file(old, kind)).unlink(missing_ok=True)
 
 
 def append_metrics(snapshot: Path, number: int, values: dict[str, Any]) -> None:

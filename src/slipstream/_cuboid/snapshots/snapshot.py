@@ -26,8 +26,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from slipstream._cuboid.fragment import EMPTY, Fragment, Parts, locate
-from slipstream._cuboid.query.access import Entity, Ring, latest_first
-from slipstream._cuboid.query.relations import key_texts
+from slipstream._cuboid.query.access import Entity, Ring, order_latest_first
+from slipstream._cuboid.query.relations import find_key_texts
 from slipstream._cuboid.query.stream_functions import Pattern
 from slipstream._cuboid.schema import AST, KEY, Schema
 from slipstream._cuboid.snapshots import files
@@ -52,18 +52,18 @@ class _Copy:
     batch: int = -1
 
     def fetch(self, batch: int) -> tuple[Fragment | None, list[files.Delta]]:
-        """What is needed to get to ``batch``: a newer image if there is one, else the fragment as it is; and deltas."""
+        """Return what leads to ``batch``: a newer image if there is one, otherwise the current fragment, and deltas."""
         start, since = self.fragment, self.batch
         newer = [image for image in files.list_batches(self.folder, files.IMAGE) if since < image <= batch]
         if newer:
             since = newer[-1]
-            start = files.open_image(self.folder / files.file_name(since, files.IMAGE), self.schema)
+            start = files.open_image(self.folder / files.name_file(since, files.IMAGE), self.schema)
         if start is None:
             if self.oldest() > batch:
                 raise FileNotFoundError(self.folder)
             return None, []
         numbers = [delta for delta in files.list_batches(self.folder, files.DELTA) if since < delta <= batch]
-        deltas = [files.read_delta(self.folder / files.file_name(delta, files.DELTA)) for delta in numbers]
+        deltas = [files.read_delta(self.folder / files.name_file(delta, files.DELTA)) for delta in numbers]
         # images are removed before deltas: if no older image is left, deltas may be missing too
         if min(files.list_batches(self.folder, files.IMAGE), default=batch) > since:
             raise FileNotFoundError(self.folder)
@@ -75,7 +75,7 @@ class _Copy:
         return images[0] if images and (not first or images[0] > first[0]) else -1
 
     def advance(self, batch: int, fetched: tuple[Fragment | None, list[files.Delta]]) -> None:
-        """Become the fragment as of ``batch``."""
+        """Advance the fragment to ``batch``."""
         self.fragment, deltas = fetched
         for delta in deltas:
             assert self.fragment is not None
@@ -88,6 +88,13 @@ class Cuboid:
 
     ``Results.cuboid`` returns one. ``cuboid[100].speed[0]`` is the latest speed of key 100, ``speed[-1]`` the one
     before it. A notebook shows the most recently updated keys.
+
+    >>> import slipstream as ss
+    >>> cars = ss.open("out").cuboid("car")
+    >>> cars
+    <Cuboid car: 2 keys>
+    >>> 1 in cars, cars[2].speed[0], cars[2].speed[-1]
+    (True, 10.0, 15.0)
     """
 
     def __init__(self, schema: Schema, lock: threading.RLock) -> None:
@@ -103,26 +110,32 @@ class Cuboid:
     def __len__(self) -> int:
         return sum(map(len, self.fragments))
 
+    def __repr__(self) -> str:
+        return f"<Cuboid {self.schema.name}: {len(self):,} keys>"
+
     def __contains__(self, key: int | str) -> bool:
-        return self._row(self._key(key)) is not None
+        return self._copy_row(self._convert_key(key)) is not None
 
     def __getitem__(self, key: int | str) -> Entity:
         """A key, for access as the thesis writes it: ``CAR[100].speed[0]``."""
-        key = self._key(key)
-        row = self._row(key)
+        key = self._convert_key(key)
+        row = self._copy_row(key)
         if row is None:
             raise BadArgument(
-                f"No {self.schema.key} {key} in cuboid {self.schema.name}.", hint=f"It holds {len(self):,} keys."
+                f"No {self.schema.key} {key} in cuboid {self.schema.name}.",
+                hint=f"It holds {len(self):,} keys.",
+                code="unknown-name",
+                found=key,
             )
         return Entity(self.schema, row, key)
 
     def get(self, key: int | str) -> dict[str, Any] | None:
         """All that is known of a key: numbers, and lists with the latest first; None for an unknown key."""
-        key = self._key(key)
-        row = self._row(key)
+        key = self._convert_key(key)
+        row = self._copy_row(key)
         return None if row is None else Entity(self.schema, row, key).values()
 
-    def _key(self, key: int | str) -> int | str:
+    def _convert_key(self, key: int | str) -> int | str:
         """A key of the type that the cuboid declares; digits will do for either.
 
         On the command line ``123`` may be text, and in Python ``"123"`` a number.
@@ -133,11 +146,13 @@ class Cuboid:
             return int(key)
         except ValueError:
             raise BadArgument(
-                f"No {self.schema.key} {str(key)[:60]!r} in cuboid {self.schema.name}: its keys are numbers."
+                f"No {self.schema.key} {str(key)[:60]!r} in cuboid {self.schema.name}: its keys are numbers.",
+                code="unknown-name",
+                found=str(key)[:60],
             ) from None
 
-    def _row(self, key: int | str) -> npt.NDArray[np.void] | None:
-        """A copy of the row of a key."""
+    def _copy_row(self, key: int | str) -> npt.NDArray[np.void] | None:
+        """Return a copy of the row of a key."""
         with self._lock:
             found = [
                 fragment.rows[row : row + 1].copy()
@@ -149,15 +164,15 @@ class Cuboid:
         return found[-1] if found else None
 
     def read(self, keys: npt.ArrayLike, columns: Sequence[str] | None = None) -> dict[str, npt.NDArray[Any]]:
-        """The columns of many keys, in the order asked, and ``found``: 0 where a key is not there.
+        """Return the columns of many keys in the given order, and ``found``: 0 for a missing key.
 
         A plain attribute is an array; an atomic stream is a table with the latest elements first, and its name with a
         ``#`` the number of elements ever appended: those beyond it mean nothing.
         """
         dtype = object if self.schema.text_key else np.int64
         wanted = np.ascontiguousarray(keys, dtype=dtype).reshape(-1)
-        names = self._columns(columns)
-        out = {name: np.zeros((wanted.size, *self._shape(name)), self._dtype(name)) for name in names}
+        names = self._choose_columns(columns)
+        out = {name: np.zeros((wanted.size, *self._shape(name)), self._find_dtype(name)) for name in names}
         out["found"] = np.zeros(wanted.size, np.bool_)
         with self._lock:
             for start in range(0, wanted.size, _CHUNK):
@@ -186,18 +201,18 @@ class Cuboid:
     def _pick(self, fragment: Fragment, name: str, rows: Ints) -> npt.NDArray[Any]:
         if self._shape(name):
             stream = self.schema.stream(name)
-            return latest_first(fragment.parts.rows[stream.name], fragment.parts.rows[stream.count], rows)
+            return order_latest_first(fragment.parts.rows[stream.name], fragment.parts.rows[stream.count], rows)
         values = np.asarray(fragment.parts.rows[name][rows])
-        return key_texts(fragment.names, values) if name == KEY and fragment.names is not None else values
+        return find_key_texts(fragment.names, values) if name == KEY and fragment.names is not None else values
 
     def scan(self, columns: Sequence[str] | None = None) -> dict[str, npt.NDArray[Any]]:
         """The columns of every key; ``key`` is one of them. Forms as in :meth:`read`."""
-        names = self._columns(columns)
+        names = self._choose_columns(columns)
         with self._lock:
             parts = [self._scan(fragment, names) for fragment in self.fragments]
         if len(parts) == 1:
             return parts[0]
-        empty = {name: np.empty((0, *self._shape(name)), self._dtype(name)) for name in names}
+        empty = {name: np.empty((0, *self._shape(name)), self._find_dtype(name)) for name in names}
         return {name: np.concatenate([part[name] for part in [empty, *parts]]) for name in names}
 
     def _scan(self, fragment: Fragment, names: list[str]) -> dict[str, npt.NDArray[Any]]:
@@ -214,9 +229,9 @@ class Cuboid:
         stamp = self.schema.newest or ("time" if "time" in self.schema.names else "")
         with self._lock:
             found = [
-                (row, _key_in(fragment, row))
+                (row, _read_key(fragment, row))
                 for fragment in self.fragments
-                for row in _latest_rows(fragment.rows, stamp, most)
+                for row in _find_latest_rows(fragment.rows, stamp, most)
             ]
         if stamp:
             found.sort(key=lambda one: one[0][stamp][0], reverse=True)
@@ -232,7 +247,7 @@ class Cuboid:
         for fragment in self.fragments:
             yield Ring(fragment.rows[stream.name], fragment.rows[stream.count])
 
-    def _columns(self, columns: Sequence[str] | None) -> list[str]:
+    def _choose_columns(self, columns: Sequence[str] | None) -> list[str]:
         if columns is None:
             return [KEY, *self.schema.names]
         return [name if name == KEY or name.endswith("#") else self.schema.attribute(name).name for name in columns]
@@ -241,9 +256,9 @@ class Cuboid:
         attribute = None if name == KEY or name.endswith("#") else self.schema.attribute(name)
         return (attribute.depth,) if isinstance(attribute, AST) else ()
 
-    def _dtype(self, name: str) -> np.dtype[Any]:
+    def _find_dtype(self, name: str) -> np.dtype[Any]:
         if name not in (self.schema.dtype.names or ()):
-            raise BadArgument(f"No column '{name}' in cuboid {self.schema.name}.")
+            raise BadArgument(f"No column '{name}' in cuboid {self.schema.name}.", code="unknown-column", found=name)
         return np.dtype(object) if name == KEY and self.schema.text_key else self.schema.dtype[name].base
 
 
@@ -254,13 +269,13 @@ def _number(fragment: Fragment, key: int | str) -> int:
     return int(fragment.names.find(pa.array([key], pa.string()))[0])
 
 
-def _key_in(fragment: Fragment, row: npt.NDArray[np.void]) -> int | str:
-    """The key of a row."""
-    return int(row[KEY][0]) if fragment.names is None else str(key_texts(fragment.names, row[KEY])[0])
+def _read_key(fragment: Fragment, row: npt.NDArray[np.void]) -> int | str:
+    """Return the key of a row."""
+    return int(row[KEY][0]) if fragment.names is None else str(find_key_texts(fragment.names, row[KEY])[0])
 
 
-def _latest_rows(rows: npt.NDArray[np.void], stamp: str, most: int) -> list[npt.NDArray[np.void]]:
-    """Copies of the rows with the latest stamps, or of the last rows."""
+def _find_latest_rows(rows: npt.NDArray[np.void], stamp: str, most: int) -> list[npt.NDArray[np.void]]:
+    """Return copies of the rows with the latest stamps, or of the last rows."""
     places = np.argsort(rows[stamp], kind="stable")[-most:] if stamp else np.arange(rows.size)[-most:]
     return [rows[place : place + 1].copy() for place in places.tolist()]
 
@@ -331,7 +346,12 @@ class Snapshot:
     def __getitem__(self, name: str) -> Cuboid:
         found = self._cuboids.get(name) or self._cuboids.get(name.lower())
         if found is None:
-            raise BadArgument(f"No cuboid '{name}' in {self.folder}; it has: {', '.join(self._cuboids)}.")
+            raise BadArgument(
+                f"No cuboid '{name}' in {self.folder}; it has: {', '.join(self._cuboids)}.",
+                code="unknown-name",
+                found=name,
+                expected=[*self._cuboids],
+            )
         return found
 
     @property
@@ -362,6 +382,7 @@ class Snapshot:
                     raise BadArgument(
                         f"{self.folder}: cuboids as of batch {batch} are no longer kept.",
                         hint=f"Batches {oldest} to {self.committed()} are kept.",
+                        code="not-kept",
                     ) from None
                 # removed under our hands: there is a newer image
                 continue
@@ -370,7 +391,9 @@ class Snapshot:
                     copy.advance(target, content)
                 self.batch = target
             return target
-        raise Unavailable(f"{self.folder}: batches are committed faster than they can be read.", hint="Try again.")
+        raise Unavailable(
+            f"{self.folder}: batches are committed faster than they can be read.", hint="Try again.", code="not-ready"
+        )
 
     def oldest(self) -> int:
         """Return the oldest batch as of which the cuboids can still be read."""
@@ -381,7 +404,7 @@ class Snapshot:
         return sorted(number for number, copy in self[name]._copies.items() if copy.fragment is not None)
 
     def _copies(self) -> list[_Copy]:
-        """The copies of all fragments there are, new ones added."""
+        """Return the copies of all fragments, including new ones."""
         for name, cuboid in self._cuboids.items():
             for folder in (self.folder / name).glob("fragment=*"):
                 number = int(folder.name.partition("=")[2])
@@ -396,14 +419,16 @@ class Snapshot:
             yield self.batch
 
     def results(self, query: str, since: int = -1) -> pa.Table:
-        """What a continuous query found in committed batches after ``since``, with the batch of each row.
+        """Return the results of a continuous query in committed batches after ``since``, with the batch of each row.
 
         Rows that could not be kept are under ``rejects``.
         """
         job, names = self.folder.parent, outputs.output_names(self.folder.parent)
         if query not in names:
             there = ", ".join(name for name in names if name != outputs.REJECTS) or "none"
-            raise BadArgument(f"No results of a query '{query}'; queries: {there}.")
+            raise BadArgument(
+                f"No results of a query '{query}'; queries: {there}.", code="unknown-name", found=query, expected=names
+            )
         rows = outputs.visible_files(job, query, since=since + 1).read()
         return _sort_results(rows.filter((pc.field(BATCH) > since) & (pc.field(BATCH) <= self.batch)))
 

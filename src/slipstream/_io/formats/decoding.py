@@ -100,23 +100,36 @@ class Decoding:
 
     def __post_init__(self) -> None:
         if self.encoding not in ENCODINGS:
-            raise BadArgument(f"--format {self.encoding}: unknown.", hint=f"There are: {', '.join(ENCODINGS)}.")
+            raise BadArgument(
+                f"--format {self.encoding}: unknown.",
+                hint=f"Use one of: {', '.join(ENCODINGS)}.",
+                code="unknown-value",
+                found=self.encoding,
+                expected=[*ENCODINGS],
+            )
         for name in self.columns:
             if name not in self.schema:
                 raise BadArgument(
-                    f"--columns {name}={self.columns[name]}: there is no column {name!r}.",
-                    hint=f"There are: {', '.join(self.schema)}.",
+                    f"--columns {name}={self.columns[name]}: no column {name!r}.",
+                    hint=f"Columns: {', '.join(self.schema)}.",
+                    code="unknown-column",
+                    found=name,
+                    expected=[*self.schema],
                 )
         known = FIELDS if self.encoding in (TEXT, TRAIN) else self.names if self.encoding == CSV else None
         for name, place in self.places.items():
             if place.unit and self.schema[name] not in ("integer", "float"):
                 raise BadArgument(
-                    f"--columns {name}={self.columns[name]}: {name} is {self.schema[name]}, a time is a number."
+                    f"--columns {name}={self.columns[name]}: {name} is {self.schema[name]}, a time is a number.",
+                    code="bad-type",
                 )
             if known is not None and place.field not in known:
                 raise BadArgument(
-                    f"column {name!r}: there is no field {place.field!r}.",
+                    f"column {name!r}: no field {place.field!r}.",
                     hint=f"The fields are {', '.join(known)}. Map one of them: --columns {name}=FIELD.",
+                    code="unknown-column",
+                    found=place.field,
+                    expected=[*known],
                 )
 
     @property
@@ -512,9 +525,20 @@ def parse_columns(
     for pair in (pair.strip() for text in texts for pair in text.split(",")):
         match = _PAIR.fullmatch(pair)
         if not match:
-            raise BadArgument(f"--columns {pair}: not a pair.", hint="Write COLUMN=FIELD, as in id=vin,time=ts:ms.")
+            raise BadArgument(
+                f"--columns {pair}: not a pair.",
+                hint="Write COLUMN=FIELD, as in id=vin,time=ts:ms.",
+                code="malformed-value",
+                found=pair,
+            )
         if match["source"] == source or (match["source"] is None and match["column"] in schema):
             found[match["column"]] = match["field"]
         elif strict:
-            raise BadArgument(f"--columns {pair}: no such column.", hint=f"There are: {', '.join(schema)}.")
+            raise BadArgument(
+                f"--columns {pair}: no such column.",
+                hint=f"Columns: {', '.join(schema)}.",
+                code="unknown-column",
+                found=match["column"],
+                expected=[*schema],
+            )
     return found

@@ -42,10 +42,10 @@ def joiner(encoding: str) -> Callable[[Sequence[bytes]], bytes]:
     return b"".join if encoding in BINARY else b"\n".join
 
 
-def encoding_of(where: str, otherwise: str = JSON) -> str:
+def guess_encoding(where: str, otherwise: str = JSON) -> str:
     """The encoding of a feed, by the name of the file or of the first one in a folder; JSON lines by default.
 
-    >>> encoding_of("cars.csv"), encoding_of("positions"), encoding_of("positions", TEXT)
+    >>> guess_encoding("cars.csv"), guess_encoding("positions"), guess_encoding("positions", TEXT)
     ('csv', 'json', 'text')
     """
     return _SUFFIXES.get(PurePath(first_file(where)).suffix, otherwise)

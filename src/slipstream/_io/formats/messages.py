@@ -62,7 +62,12 @@ def read_definition(encoding: str, file: Path) -> tuple[str, str]:
         name, _, message = str(file).rpartition(":")
         path = Path(name)
     if not path.is_file():
-        raise BadArgument(f"--message-schema {file}: no such file.", hint="Give an .avsc, .proto or descriptor file.")
+        raise BadArgument(
+            f"--message-schema {file}: no such file.",
+            hint="Give an .avsc, .proto or descriptor file.",
+            code="no-such-file",
+            found=file,
+        )
     if encoding == AVRO:
         text = path.read_text(encoding="utf-8", errors="replace")
         avro_fields(text)
@@ -80,12 +85,17 @@ def _compile_proto(file: Path) -> bytes:
         raise BadArgument(
             f"--message-schema {file}: a .proto file needs protoc, which is not installed.",
             hint="Install it, or give a file written elsewhere by protoc --include_imports --descriptor_set_out=FILE.",
+            code="missing-software",
         )
     made = temporary.folder() / f"{file.stem}.desc"
     command = [protoc, "--include_imports", f"--descriptor_set_out={made}", f"-I{file.parent}", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise BadArgument(f"--message-schema {file}: {done.stderr.strip().splitlines()[0]}", hint="Correct the file.")
+        raise BadArgument(
+            f"--message-schema {file}: {done.stderr.strip().splitlines()[0]}",
+            hint="Correct the file.",
+            code="unreadable-file",
+        )
     return made.read_bytes()
 
 
@@ -101,7 +111,9 @@ def registered_fields(encoding: str, registry: Registry, topic: str) -> list[str
         return []
     if _KINDS.get(found.kind) != encoding:
         raise BadArgument(
-            f"{registry.url}: topic {topic} is encoded in {found.kind}, not {encoding}.", hint="Give that --format."
+            f"{registry.url}: topic {topic} is encoded in {found.kind}, not {encoding}.",
+            hint="Give that --format.",
+            code="unknown-value",
         )
     return fields(encoding, found.text, "")
 
@@ -119,9 +131,13 @@ def _avro_schema(text: str) -> Any:
     try:
         parsed: Any = parse_schema(_without_logical_types(json.loads(text)))
     except (ValueError, KeyError, TypeError, SchemaParseException, UnknownType) as error:
-        raise BadArgument(f"--message-schema: not an Avro schema ({error}).", hint="Give an .avsc file.") from error
+        raise BadArgument(
+            f"--message-schema: not an Avro schema ({error}).", hint="Give an .avsc file.", code="unreadable-file"
+        ) from error
     if not isinstance(parsed, dict) or parsed.get("type") != "record":
-        raise BadArgument("--message-schema: not the schema of a record.", hint="Its type must be record.")
+        raise BadArgument(
+            "--message-schema: not the schema of a record.", hint="Its type must be record.", code="unreadable-file"
+        )
     return parsed
 
 
@@ -161,7 +177,9 @@ def _protobuf(text: str, message: str, path: tuple[int, ...] = (0,)) -> Any:
     except (binascii.Error, DecodeError, TypeError, KeyError, IndexError) as error:
         what = f"no message {message!r}" if message else f"not Protobuf descriptors ({error})"
         raise BadArgument(
-            f"--message-schema: {what}.", hint="Give a file written by protoc --include_imports --descriptor_set_out."
+            f"--message-schema: {what}.",
+            hint="Give a file written by protoc --include_imports --descriptor_set_out.",
+            code="unreadable-file",
         ) from error
 
 
@@ -221,7 +239,7 @@ def container_schema(file: IO[bytes]) -> str:
 def _avro_reader(text: str, wanted: Sequence[str]) -> Reader:
     from fastavro import schemaless_reader
 
-    schema, stream, values = _avro_schema(text), io.BytesIO, _values_of(wanted, avro_fields(text))
+    schema, stream, values = _avro_schema(text), io.BytesIO, _make_getter(wanted, avro_fields(text))
 
     def read(message: bytes) -> Sequence[Any]:
         source = stream(message)
@@ -233,7 +251,7 @@ def _avro_reader(text: str, wanted: Sequence[str]) -> Reader:
     return read
 
 
-def _values_of(wanted: Sequence[str], known: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
+def _make_getter(wanted: Sequence[str], known: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
     """Return a function that gets the values of the wanted fields from a record."""
     if len(wanted) > 1 and set(wanted) <= set(known):
         return itemgetter(*wanted)
@@ -330,7 +348,7 @@ class Decoder:
     def values(self, messages: Sequence[bytes]) -> list[Found]:
         """The values of each message, or the reason to reject it."""
         unknown: set[int] = set()
-        read = self._one if self._one is not None else partial(self._registered, unknown=unknown)
+        read = self._one if self._one is not None else partial(self._fetch_schema, unknown=unknown)
         try:
             return list(map(read, messages))
         except Exception:  # whatever a decoder raises for invalid bytes: decode one by one to find the message
@@ -344,7 +362,7 @@ class Decoder:
         except Exception:
             return self._encoding
 
-    def _registered(self, message: bytes, unknown: set[int]) -> Found:
+    def _fetch_schema(self, message: bytes, unknown: set[int]) -> Found:
         found = unwrap(message)
         if found is None:
             return self._encoding
@@ -375,7 +393,7 @@ def read_container(chunk: bytes, wanted: Sequence[str]) -> Iterator[Found]:
         blocks: Iterator[Any] = block_reader(io.BytesIO(chunk))
         for block in blocks:
             text = json.dumps(block.writer_schema)
-            schema, values = _avro_schema(text), _values_of(wanted, avro_fields(text))
+            schema, values = _avro_schema(text), _make_getter(wanted, avro_fields(text))
             for _ in range(block.num_records):
                 yield values(schemaless_reader(block.bytes_, schema, None))
     except Exception:  # whatever the reader raises for bytes that are not Avro

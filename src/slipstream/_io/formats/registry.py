@@ -52,17 +52,26 @@ class Registry:
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.netloc:
-            raise BadArgument(f"--schema-registry {self.url}: not an address.", hint="Write https://HOST:PORT.")
+            raise BadArgument(
+                f"--schema-registry {self.url}: not an address.",
+                hint="Write https://HOST:PORT.",
+                code="malformed-value",
+                found=self.url,
+            )
         if "@" in parts.netloc:
             raise BadArgument(
                 "--schema-registry: the address must not contain a password.",
                 hint=f"Put it into the file given by --kafka-config, as {PREFIX}{_USER}=USER:PASSWORD.",
+                code="not-allowed",
             )
         for key, _ in self.settings:
             if key not in (_USER, _TOKEN, _CA):
                 raise BadArgument(
                     f"--kafka-config {PREFIX}{key}: unknown.",
-                    hint=f"There are: {', '.join(PREFIX + name for name in (_USER, _TOKEN, _CA))}.",
+                    hint=f"Known settings: {', '.join(PREFIX + name for name in (_USER, _TOKEN, _CA))}.",
+                    code="unknown-value",
+                    expected=[PREFIX + name for name in (_USER, _TOKEN, _CA)],
+                    found=PREFIX + key,
                 )
 
     def schema(self, number: int) -> RegisteredSchema | None:
@@ -88,12 +97,18 @@ class Registry:
         except urllib.error.HTTPError as error:
             if error.code == 404:
                 return None
-            raise Unavailable(f"{self.url}: {error.code} {error.reason}.", hint=_hint(error.code)) from error
+            raise Unavailable(
+                f"{self.url}: {error.code} {error.reason}.", hint=_hint(error.code), code="server-unreachable"
+            ) from error
         except (OSError, ValueError) as error:
             reason = getattr(error, "reason", error)
-            raise Unavailable(f"{self.url}: cannot reach the schema registry ({reason}).", hint=_hint(0)) from error
+            raise Unavailable(
+                f"{self.url}: cannot reach the schema registry ({reason}).", hint=_hint(0), code="server-unreachable"
+            ) from error
         if not isinstance(found, dict):
-            raise Unavailable(f"{self.url}: not a schema registry.", hint="Check the address.")
+            raise Unavailable(
+                f"{self.url}: not a schema registry.", hint="Check the address.", code="server-unreachable"
+            )
         return found
 
     def _headers(self) -> dict[str, str]:

@@ -12,7 +12,7 @@ the journal (:func:`read`, :func:`to_frame`, :func:`read_newest`) sees all outpu
 A batch that is repeated after a crash skips the tables that already have it and deletes its second set of files.
 """
 
-from slipstream._io.outputs.commit import Outputs
+from slipstream._io.outputs.commit import Outputs, check_tables
 from slipstream._io.outputs.files import BATCH, COLUMNS, Written, WrittenRow, note, read_written, stored_schema, write
 from slipstream._io.outputs.journal import (
     CHECKPOINT,
@@ -43,6 +43,7 @@ __all__ = [
     "Written",
     "WrittenRow",
     "check_journal",
+    "check_tables",
     "compact",
     "compact_in_background",
     "last_batch",

@@ -37,8 +37,8 @@ class Outputs:
         folder.mkdir(parents=True, exist_ok=True)
         batches = journal.read_journal(folder)
         self.last: Batch | None = batches[-1] if batches else None
-        self._tables = {place.name: table for place in self._places() if (table := OutputTable.open(place))}
-        self._check(batches)
+        self._tables = _open_tables(folder)
+        _check(folder, job, batches, self._tables)
         self._sweep()
         for name, schema in (schemas or {}).items():
             self._declare(name, schema)
@@ -75,7 +75,9 @@ class Outputs:
             return False
         if batch > self.last_batch + 1:
             raise BadInput(
-                f"{self.folder / JOURNAL}: ends with batch {self.last_batch}, but batch {batch} follows.", hint=RESCUE
+                f"{self.folder / JOURNAL}: ends with batch {self.last_batch}, but batch {batch} follows.",
+                hint=RESCUE,
+                code="damaged-output",
             )
         failpoint("outputs.before-commit")
         rows = self._append(parts, batch)
@@ -128,31 +130,45 @@ class Outputs:
             raise BadArgument(
                 f"{table.place}: has the columns {_describe(table.schema)}, not {_describe(wanted)}.",
                 hint="Resume the job that started there, or give another --out folder.",
+                code="different-job",
             )
-
-    def _places(self) -> list[Path]:
-        return sorted(place for place in (self.folder / FOLDER).glob("*") if place.is_dir())
-
-    def _check(self, batches: list[Batch]) -> None:
-        """Refuse tables that differ from the journal."""
-        rows, newest = Counter[str](), dict[str, int]()
-        for line in batches:
-            rows.update(line.outputs)
-            newest.update({name: line.batch for name, number in line.outputs.items() if number})
-        if lost := sorted(newest.keys() - self._tables.keys()):
-            raise BadInput(f"{self.folder / FOLDER / lost[0]}: no table, but the journal lists it.", hint=RESCUE)
-        for name, table in self._tables.items():
-            table.check(self._job, rows[name], newest.get(name, -1), self.last_batch)
 
     def _sweep(self) -> None:
         """Delete files that tasks wrote for batches that were never committed."""
-        for place in self._places():
+        for place in _places(self.folder):
             table = self._tables.get(place.name)
             known = {file.path.name for file in table.files()} if table else set()
             for file in place.glob("*.parquet"):
                 found = _FILE.fullmatch(file.name)
                 if found and int(found[1]) > self.last_batch and file.name not in known:
                     file.unlink(missing_ok=True)
+
+
+def check_tables(folder: Path, job: str) -> None:
+    """Refuse a job whose tables differ from its journal; reads only."""
+    _check(folder, job, journal.read_journal(folder), _open_tables(folder))
+
+
+def _places(folder: Path) -> list[Path]:
+    return sorted(place for place in (folder / FOLDER).glob("*") if place.is_dir())
+
+
+def _open_tables(folder: Path) -> dict[str, OutputTable]:
+    return {place.name: table for place in _places(folder) if (table := OutputTable.open(place))}
+
+
+def _check(folder: Path, job: str, batches: list[Batch], tables: Mapping[str, OutputTable]) -> None:
+    """Refuse tables that differ from the journal."""
+    rows, newest = Counter[str](), dict[str, int]()
+    for line in batches:
+        rows.update(line.outputs)
+        newest.update({name: line.batch for name, number in line.outputs.items() if number})
+    if lost := sorted(newest.keys() - tables.keys()):
+        raise BadInput(
+            f"{folder / FOLDER / lost[0]}: no table, but the journal lists it.", hint=RESCUE, code="damaged-output"
+        )
+    for name, table in tables.items():
+        table.check(job, rows[name], newest.get(name, -1), batches[-1].batch if batches else -1)
 
 
 def _describe(schema: pa.Schema) -> str:

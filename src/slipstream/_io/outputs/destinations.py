@@ -53,7 +53,7 @@ def check(where: str) -> None:
     if where.startswith(KAFKA):
         _topic(where)
     elif where != CONSOLE and not (where.startswith(TEXT) and where != TEXT):
-        raise BadArgument(f"{where}: not a destination.", hint=_HINT)
+        raise BadArgument(f"{where}: not a destination.", hint=_HINT, code="malformed-value")
 
 
 def check_inside(where: str) -> None:
@@ -61,7 +61,9 @@ def check_inside(where: str) -> None:
     check(where)
     file = Path(where.removeprefix(TEXT))
     if where.startswith(TEXT) and (file.is_absolute() or ".." in file.parts):
-        raise BadArgument(f"{where}: outside the folder of the job.", hint=f"Write {TEXT}NAME, or use --to.")
+        raise BadArgument(
+            f"{where}: outside the folder of the job.", hint=f"Write {TEXT}NAME, or use --to.", code="not-allowed"
+        )
 
 
 def check_unused(folder: Path, wheres: Wheres) -> None:
@@ -71,12 +73,16 @@ def check_unused(folder: Path, wheres: Wheres) -> None:
         file = _file(folder, where)
         if file in taken:
             raise BadArgument(
-                f"{where}: used for both outputs {taken[file]} and {output}.", hint="Give each its own file."
+                f"{where}: used for both outputs {taken[file]} and {output}.",
+                hint="Give each its own file.",
+                code="duplicate-name",
             )
         if file.exists() and (not file.is_file() or file.stat().st_size):
-            raise BadArgument(f"{file}: already exists.", hint="Choose another file, or remove it.")
+            raise BadArgument(f"{file}: already exists.", hint="Choose another file, or remove it.", code="exists")
         if not file.parent.is_dir() and file.parent != folder:
-            raise BadArgument(f"{file.parent}: no such folder.", hint="Create it first, or choose another file.")
+            raise BadArgument(
+                f"{file.parent}: no such folder.", hint="Create it first, or choose another file.", code="no-such-file"
+            )
         taken[file] = output
 
 
@@ -92,12 +98,20 @@ def check_columns(wheres: Wheres, schemas: Mapping[str, pa.Schema]) -> None:
         for column in schemas.get(output, ()):
             if pa.types.is_nested(column.type):
                 raise BadArgument(
-                    f"{where}: CSV cannot represent {output}.{column.name}.", hint="Use kafka or console."
+                    f"{where}: CSV cannot represent {output}.{column.name}.",
+                    hint="Use kafka or console.",
+                    code="bad-type",
                 )
     for output, where in _each(wheres, KAFKA):
         known = schemas[output].names if output in schemas else _key(where)
         if missing := [name for name in _key(where) if name not in known]:
-            raise BadArgument(f"{where}: {output} has no column {missing[0]!r}.", hint=f"It has: {', '.join(known)}.")
+            raise BadArgument(
+                f"{where}: {output} has no column {missing[0]!r}.",
+                hint=f"It has: {', '.join(known)}.",
+                code="unknown-column",
+                found=missing[0],
+                expected=[*known],
+            )
 
 
 class Destination:
@@ -199,7 +213,7 @@ def _each(wheres: Wheres, kind: str) -> list[tuple[str, str]]:
 def _topic(where: str) -> Topic:
     name, key, columns = where.partition(KEY)
     if key and not all(columns.split(",")):
-        raise BadArgument(f"{where}: no column is given for the key.", hint=_HINT)
+        raise BadArgument(f"{where}: no column is given for the key.", hint=_HINT, code="missing-value")
     return Topic.parse(name)
 
 

@@ -137,6 +137,8 @@ def stored_schema(schema: pa.Schema) -> pa.Schema:
         raise BadArgument(
             f"An output cannot have a column {taken[0]!r}: this name is reserved for the number of a row's batch.",
             hint="Rename the column.",
+            code="bad-name",
+            found=taken[0],
         )
     fields = [pa.field(one.name, _stored_type(one.type)) for one in schema]
     return pa.schema([pa.field(BATCH, pa.int64()), *fields])

@@ -79,7 +79,7 @@ def _readable(file: Path) -> Iterator[Path]:
     try:
         yield file
     except MALFORMED as error:
-        raise BadInput(f"{file}: damaged ({error}).", hint=RESCUE) from error
+        raise BadInput(f"{file}: damaged ({error}).", hint=RESCUE, code="damaged-output") from error
 
 
 def last_in_checkpoint(checkpoint: Path) -> int:
@@ -97,4 +97,6 @@ def check_complete(file: Path, known: int, checkpoint: Path) -> None:
     """Refuse a journal of ``known`` batches if Spark has committed more."""
     committed = last_in_checkpoint(checkpoint) + 1
     if known < committed:
-        raise BadInput(f"{file}: damaged ({known} batches, but {committed} were committed).", hint=RESCUE)
+        raise BadInput(
+            f"{file}: damaged ({known} batches, but {committed} were committed).", hint=RESCUE, code="damaged-output"
+        )

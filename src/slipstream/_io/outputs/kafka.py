@@ -7,7 +7,7 @@ Brokers drop the offsets of consumers that have been inactive for a week. Every 
 its batch, which a publisher checks if it finds no offset after a crash.
 
 Messages with a key go to all partitions of a topic, by the hash of the key that Kafka's own clients use: those with the
-same key stay in order. Messages without one are spread by a hash of what they say: those of a partition stay in order.
+same key stay in order. Messages without one are spread by a hash of their contents: those of a partition stay in order.
 """
 
 from __future__ import annotations
@@ -124,7 +124,9 @@ class Publisher:
             message = self._consumer.poll(TIMEOUT_S)
             if message is None:
                 raise Unavailable(
-                    f"{self._topic}: the broker does not respond.", hint="Start it and run the command again."
+                    f"{self._topic}: the broker does not respond.",
+                    hint="Start it and run the command again.",
+                    code="broker-unreachable",
                 )
             if error := message.error():
                 if error.code() != KafkaError._PARTITION_EOF:
@@ -144,4 +146,5 @@ class Publisher:
             raise Unavailable(
                 f"{self._topic}: the broker does not respond ({error.args[0].str()}).",
                 hint="Start it and run the same command again to resume; no line is lost or sent twice.",
+                code="broker-unreachable",
             ) from error

@@ -58,7 +58,9 @@ def visible_files(folder: Path, output: str, *, since: int = 0, until: int | Non
     table = OutputTable.open(folder / FOLDER / output)
     if table is None:
         there = ", ".join(output_names(folder)) or "none yet"
-        raise BadArgument(f"{folder}: no output {output!r}.", hint=f"Outputs: {there}.")
+        raise BadArgument(
+            f"{folder}: no output {output!r}.", hint=f"Outputs: {there}.", code="unknown-name", found=output
+        )
     end = last.batch if last else -1
     end = end if until is None else min(end, until)
     files = [file for file in table.files() if file.first <= end and file.last >= since]

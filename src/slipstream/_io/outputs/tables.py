@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from slipstream._errors import BadInput, Unavailable
+from slipstream._errors import BadInput, Unavailable, classify
 from slipstream._io.outputs.files import BATCH, FOLDER, Written, stored_schema
 from slipstream._io.outputs.journal import RESCUE
 
@@ -149,20 +149,25 @@ class OutputTable:
             raise BadInput(
                 f"{self.place}: ends with batch {mine}, but the journal lists {newest}; commits are missing.",
                 hint=RESCUE,
+                code="damaged-output",
             )
         if mine > last + 1:
             raise BadInput(
                 f"{self.place}: has batch {mine}, but the journal ends with {last}; journal lines are missing.",
                 hint=RESCUE,
+                code="damaged-output",
             )
         if lost := [file.path for file in self.files() if not file.path.is_file()]:
-            raise BadInput(f"{lost[0]}: missing, but listed in the log of its table.", hint=RESCUE)
+            raise BadInput(
+                f"{lost[0]}: missing, but listed in the log of its table.", hint=RESCUE, code="damaged-output"
+            )
         found = self.count(0, last)
         if found != rows or any(file.last > last + 1 or file.first < 0 for file in self.files()):
             raise BadInput(
                 f"{self.place}: has {found:,} rows of committed batches, but the journal lists {rows:,}. "
                 "Something else has changed this table.",
                 hint=RESCUE,
+                code="changed-by-others",
             )
 
 
@@ -186,7 +191,11 @@ def _strip_type(type_: pa.DataType) -> pa.DataType:
 
 
 def _foreign_rows(place: Path) -> BadInput:
-    return BadInput(f"{place}: has rows without a batch. Something else has written to this table.", hint=RESCUE)
+    return BadInput(
+        f"{place}: has rows without a batch. Something else has written to this table.",
+        hint=RESCUE,
+        code="changed-by-others",
+    )
 
 
 @contextmanager
@@ -196,10 +205,14 @@ def read_errors(file: Path) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise Unavailable(
-            f"{file}: missing. It was listed more than an hour ago, or somebody deleted it.", hint="Read again."
+            f"{file}: missing. It was listed more than an hour ago, or somebody deleted it.",
+            hint="Read again.",
+            code="changed-by-others",
         ) from error
     except (OSError, pa.ArrowException) as error:
-        raise BadInput(f"{file}: damaged ({str(error).splitlines()[0][:200]}).", hint=RESCUE) from error
+        raise BadInput(
+            f"{file}: damaged ({str(error).splitlines()[0][:200]}).", hint=RESCUE, code="damaged-output"
+        ) from error
 
 
 @contextmanager
@@ -209,7 +222,9 @@ def _delta_errors(place: Path) -> Iterator[None]:
     try:
         yield
     except DeltaError as error:
-        raise BadInput(f"{place}: {str(error).splitlines()[0][:300]}", hint=RESCUE) from error
+        raise BadInput(f"{place}: {str(error).splitlines()[0][:300]}", hint=RESCUE, code="damaged-output") from error
     except OSError as error:
         text = error.strerror or str(error).splitlines()[0][:300]
-        raise Unavailable(f"{place}: {text}.", hint="Nothing was lost; start the job again.") from error
+        raise Unavailable(
+            f"{place}: {text}.", hint="Nothing was lost; start the job again.", code=classify(error)
+        ) from error

@@ -38,7 +38,9 @@ def check_length(file: Path, committed: int) -> None:
     """Refuse a file that is shorter than what was committed."""
     size = file.stat().st_size if file.exists() else 0
     if size < committed:
-        raise BadInput(f"{file}: has {size:,} bytes, but {committed:,} were committed.", hint=RESCUE)
+        raise BadInput(
+            f"{file}: has {size:,} bytes, but {committed:,} were committed.", hint=RESCUE, code="damaged-output"
+        )
 
 
 def to_csv(rows: pa.Table, *, header: bool) -> bytes:

@@ -165,6 +165,7 @@ class LineReader(ChunkReader):
             raise BadInput(
                 f"{newest}: arrived after {start['name']} had been read, but sorts before it.",
                 hint="Files of a folder are read in the order of their names: rename it.",
+                code="changed-by-others",
             )
 
     def _reach(self, start: Offset) -> Offset:
@@ -275,6 +276,9 @@ class LineReader(ChunkReader):
             raise BadInput(
                 f"{name}, line 1: not the header {self._lines.header!r}.",
                 hint="All files of a feed must have the same columns in the same order.",
+                code="unknown-column",
+                found=parse_header(first),
+                expected=self._lines.header,
             )
         return rest
 

@@ -30,7 +30,7 @@ def parse_address(address: str) -> tuple[str, int]:
     """
     match = re.fullmatch(r"tcp:([^/]+):(\d{1,5})", address)
     if not match or not 0 < int(match[2]) < 1 << 16:
-        raise BadArgument(f"{address}: not an address.", hint="Write tcp:HOST:PORT.")
+        raise BadArgument(f"{address}: not an address.", hint="Write tcp:HOST:PORT.", code="malformed-value")
     return match[1], int(match[2])
 
 

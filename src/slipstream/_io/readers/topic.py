@@ -104,7 +104,9 @@ def consumer(topic: Topic) -> Any:
     try:
         return Consumer(topic.client(**settings))
     except KafkaException as error:
-        raise BadArgument(f"--kafka-config: {error.args[0].str()}.", hint="Use librdkafka's names.") from error
+        raise BadArgument(
+            f"--kafka-config: {error.args[0].str()}.", hint="Use librdkafka's names.", code="unknown-value"
+        ) from error
 
 
 def watermarks(topic: Topic) -> Marks | None:
@@ -117,19 +119,25 @@ def watermarks(topic: Topic) -> Marks | None:
         if found.error is not None and found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             return None
         if found.error is not None:
-            raise Unavailable(f"{topic}: {found.error.str()}.", hint="Check that you may read this topic.")
+            raise Unavailable(
+                f"{topic}: {found.error.str()}.", hint="Check that you may read this topic.", code="permission-denied"
+            )
         return {
             number: reader.get_watermark_offsets(TopicPartition(topic.name, number), timeout=TIMEOUT_S)
             for number in found.partitions
         }
     except KafkaException as error:
-        raise Unavailable(f"{topic}: cannot reach a broker.", hint="Is it running? scripts/kafka.sh start") from error
+        raise Unavailable(
+            f"{topic}: cannot reach a broker.", hint="Is it running? scripts/kafka.sh start", code="broker-unreachable"
+        ) from error
 
 
 def require_watermarks(topic: Topic) -> Marks:
     """The watermarks of a topic that must exist."""
     if (marks := watermarks(topic)) is None:
-        raise Unavailable(f"{topic}: no such topic.", hint="Start the feed first, or wait for it with --follow.")
+        raise Unavailable(
+            f"{topic}: no such topic.", hint="Start the feed first, or wait for it with --follow.", code="no-such-topic"
+        )
     return marks
 
 
@@ -194,13 +202,14 @@ class TopicReader(ChunkReader):
         """The watermarks of the topic, empty before it exists; refuse a topic other than the one read so far."""
         topic, marks = self._subscription.topic, watermarks(self._subscription.topic)
         if marks is None and start["at"]:
-            raise BadInput(f"{topic}: the topic no longer exists.", hint=_OTHER_TOPIC)
+            raise BadInput(f"{topic}: the topic no longer exists.", hint=_OTHER_TOPIC, code="topic-changed")
         for number, place in start["at"].items():
             high = (marks or {}).get(int(number), (0, 0))[1]
             if high < place:
                 raise BadInput(
                     f"{topic}: partition {number} ends before message {high}, but {place} were read: another topic.",
                     hint=_OTHER_TOPIC,
+                    code="topic-changed",
                 )
         return marks or {}
 
@@ -221,6 +230,7 @@ class TopicReader(ChunkReader):
             raise BadInput(
                 f"{self._subscription.topic}: messages {place} to {low - 1} of partition {number} were deleted.",
                 hint="Increase the topic's retention, and start again in another --out folder.",
+                code="topic-changed",
             )
         return max(place, min(end, place + MOST_MESSAGES))
 
@@ -314,9 +324,15 @@ def _consume(reader: Any, topic: Topic, number: int, first: int, end: int) -> Me
                 if (error.offset() or 0) >= end:
                     return Messages(times, values)
                 continue
-            raise Unavailable(f"{topic}: {error.error().str()}.", hint="Run the same command again.")
+            raise Unavailable(
+                f"{topic}: {error.error().str()}.", hint="Run the same command again.", code="broker-unreachable"
+            )
         if time.monotonic() > patience:
-            raise Unavailable(f"{topic}: the broker has stopped.", hint="Start it and run the same command again.")
+            raise Unavailable(
+                f"{topic}: the broker has stopped.",
+                hint="Start it and run the same command again.",
+                code="broker-unreachable",
+            )
     return Messages(times, values)
 
 

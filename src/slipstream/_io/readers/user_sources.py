@@ -78,6 +78,7 @@ class Source:
             raise BadInput(
                 f"source {type(self).__name__}: read({start}, {end}) returns no column {missing[0]!r}.",
                 hint=f"It returns: {', '.join(columns.column_names) or 'nothing'}.",
+                code="user-code",
             )
         try:
             return columns.select(list(types)).cast(pa.schema([(name, TYPES[type_]) for name, type_ in types.items()]))
@@ -85,6 +86,7 @@ class Source:
             raise BadInput(
                 f"source {type(self).__name__}: read({start}, {end}): {str(error).splitlines()[0]}",
                 hint="Its columns must have the types that its schema declares.",
+                code="user-code",
             ) from error
 
 
@@ -154,6 +156,7 @@ class UserReader(ChunkReader):
             raise BadInput(
                 f"source {type(self._source).__name__}: latest({start['position']}) returned {position}.",
                 hint="A position never decreases.",
+                code="user-code",
             )
         ended = bool(self._source.has_ended(position))
         if position == start["position"] and not ended:

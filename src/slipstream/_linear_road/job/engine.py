@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from slipstream._archive import files as archives
 from slipstream._archive.reports import ReportTrips
-from slipstream._archive.trajectories import START, second_of
+from slipstream._archive.trajectories import START, parse_instant
 from slipstream._errors import BadArgument
 from slipstream._feeds.clock import FULL_SPEED, LIVE, Clock
 from slipstream._feeds.parse import PARSERS
@@ -26,7 +26,7 @@ from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import FIELDS, REPORT_EVERY
 from slipstream._io import sources
 from slipstream._io.kafka import Topic
-from slipstream._io.outputs import CHECKPOINT, COMPACT_EVERY, Outputs
+from slipstream._io.outputs import CHECKPOINT, COMPACT_EVERY, Outputs, check_tables
 from slipstream._io.outputs.kafka import Publisher
 from slipstream._io.report_packing import ReportPacking, frame_has_text_ids, pack_frame
 from slipstream._io.reports import has_text_ids, report_feed
@@ -44,9 +44,9 @@ from slipstream._linear_road.job.layout import (
     TRIPS,
     Layout,
     check_job,
-    kind_of,
+    name_kind,
 )
-from slipstream._linear_road.job.query import IntakeStage, WriteStage, assemble, stages_of
+from slipstream._linear_road.job.query import IntakeStage, WriteStage, assemble, make_stages
 from slipstream._linear_road.job.summary import FILE as SUMMARY
 from slipstream._linear_road.job.summary import summarise
 from slipstream._linear_road.rules import find_rules
@@ -55,7 +55,7 @@ from slipstream._linear_road.state.accounts import Accounts
 from slipstream._linear_road.state.past_queries import Past
 from slipstream._linear_road.state.toll_fragment import TollFragment
 from slipstream._linear_road.tasks.intake import SILENCE_MS
-from slipstream._linear_road.tasks.publishing import Publication, parse_queries, prepare, schemas_of
+from slipstream._linear_road.tasks.publishing import Publication, list_schemas, parse_queries, prepare
 from slipstream._linear_road.tasks.stages import account_stage, by_fragment, end_hops, toll_stage, trip_stage
 from slipstream._linear_road.text import REJECTED, TEXT, check_texts
 from slipstream._runtime import job, state_cache
@@ -126,7 +126,7 @@ class Settings:
     @property
     def name(self) -> str:
         """The kind of job that these settings describe."""
-        return kind_of(self.outputs)
+        return name_kind(self.outputs)
 
     def fixed(self, source: str, *, lateness: int, until: int = -1, ids: str = NUMBERS) -> dict[str, Any]:
         """Return the settings that must not change when a job is resumed."""
@@ -142,7 +142,7 @@ def toll_run(spark: SparkSession, run: Run, out: Path, settings: Settings) -> di
 
 
 def toll_feed(spark: SparkSession, source: str, out: Path, settings: Settings) -> dict[str, Any]:
-    """Toll a file, a folder, a topic or a socket, in any encoding: what is there, or everything that arrives."""
+    """Toll a file, a folder, a topic or a socket, in any encoding: what exists now, or everything that arrives."""
     check_feed(source, out, settings)
     return _FeedLife(spark, source, out, settings).run_to_end()
 
@@ -155,7 +155,7 @@ def toll_frame(
     Each of its partitions is a lane (``tasks.intake``). It has no end: the newest seconds wait for tuples that are
     newer by the lateness.
     """
-    _check(out, settings, _fixed_of_frame(frame, name, settings))
+    _check(out, settings, _fix_frame(frame, name, settings))
     return _FrameLife(spark, frame, name, out, settings).run_to_end()
 
 
@@ -163,33 +163,35 @@ def check_run(run: Run, out: Path, settings: Settings) -> None:
     """Reject settings that cannot work, before Spark starts."""
     since, until = settings.since, settings.end_of(run)
     if not 0 <= since < until:
-        raise BadArgument(f"Nothing to do from second {since} to {until}.", hint="Set --until to a later second.")
-    _check(out, settings, _fixed_of_run(run, settings))
+        raise BadArgument(
+            f"Nothing to do from second {since} to {until}.", hint="Set --until to a later second.", code="empty-input"
+        )
+    _check(out, settings, _fix_run(run, settings))
 
 
 def check_feed(source: str, out: Path, settings: Settings) -> None:
     """Reject settings that cannot work, before Spark starts."""
     settings.open_feed(source).check()
-    _check(out, settings, _fixed_of_feed(source, settings))
+    _check(out, settings, _fix_feed(source, settings))
 
 
 def _check(out: Path, settings: Settings, fixed: dict[str, Any]) -> None:
     if settings.archives:
-        second_of(settings.start)
+        parse_instant(settings.start)
     for topic in settings.topics:
         topic.check_broker()
-    parse_queries(settings.queries)
+    parse_queries(settings.queries, named=fixed["ids"] == TEXTS)
     check_job(out, fixed)
     last = last_batch(out)
     check_texts(out, last.detail if last else Detail())
 
 
-def _fixed_of_run(run: Run, settings: Settings) -> dict[str, Any]:
+def _fix_run(run: Run, settings: Settings) -> dict[str, Any]:
     """Return the fixed settings for a run; its folder may move."""
     return settings.fixed(f"run {run.path.name}", lateness=0, until=settings.end_of(run))
 
 
-def _fixed_of_feed(source: str, settings: Settings) -> dict[str, Any]:
+def _fix_feed(source: str, settings: Settings) -> dict[str, Any]:
     """Return the fixed settings for a feed; a folder may move, a socket may change its port."""
     name = f"lines {sources.RECEIVED if sources.is_live(source) else Path(source).name}"
     name = source if source.startswith(sources.KAFKA) else name
@@ -197,7 +199,7 @@ def _fixed_of_feed(source: str, settings: Settings) -> dict[str, Any]:
     return settings.fixed(name, lateness=settings.lateness, ids=ids)
 
 
-def _fixed_of_frame(frame: DataFrame, name: str, settings: Settings) -> dict[str, Any]:
+def _fix_frame(frame: DataFrame, name: str, settings: Settings) -> dict[str, Any]:
     """Return the fixed settings for a DataFrame."""
     ids = TEXTS if frame_has_text_ids(frame) else NUMBERS
     return settings.fixed(f"frame {name}", lateness=settings.lateness, ids=ids)
@@ -207,13 +209,14 @@ def finished_summary(out: Path, source: str, until: int | None = None) -> dict[s
     """Return the summary of a job that has already processed all of this input, or None."""
     if not has_finished(out, source, until):
         return None
+    check_tables(out, Layout.read(out).id)
     say(f"{out} is already complete; nothing to do.")
     summary: dict[str, Any] = json.loads((out / SUMMARY).read_text(encoding="utf-8"))
     _warn(summary)
     return summary
 
 
-def source_of(run: Run) -> str:
+def name_source(run: Run) -> str:
     """Return the name of a run in a job's status."""
     return str(run.path.absolute()) + (f" x {run.copies}" if run.copies > 1 else "")
 
@@ -307,12 +310,12 @@ class _Life(job.Life):
         (LIVE if live else Clock.start(FULL_SPEED)).write(self._clock)
         intake = IntakeStage(engine, layout, live=live, silence_ms=round(1000 * settings.silence))
         history = str(settings.history.absolute()) if settings.history else None
-        stages = stages_of(engine, layout, history, _publication(self.out, settings), intake)
+        stages = make_stages(engine, layout, history, _publication(self.out, settings, layout), intake)
         return assemble(parcels, engine, layout, stages, self.write(engine, layout))
 
     def write(self, engine: str, layout: Layout) -> WriteStage:
         """Return the stage that writes what the others produce."""
-        start = second_of(self.settings.start) if self.settings.archives else 0
+        start = parse_instant(self.settings.start) if self.settings.archives else 0
         return WriteStage(engine, self.out, start, layout)
 
     def _start(self, engine: str) -> StreamingQuery:
@@ -326,7 +329,7 @@ class _Life(job.Life):
 
     def _delivery(self, layout: Layout) -> Delivery:
         made = tables.schemas(answers=layout.makes_answers, trips=layout.makes_trips, named=layout.named)
-        made |= schemas_of(parse_queries(self.settings.queries))
+        made |= list_schemas(parse_queries(self.settings.queries, named=layout.named))
         committed = Outputs(self.out, layout.id, made)
         return Delivery(
             self.out,
@@ -353,7 +356,7 @@ class _RunLife(_Life):
 
     def __init__(self, spark: SparkSession, run: Run, out: Path, settings: Settings) -> None:
         super().__init__(spark, out, settings)
-        self._run, self.source = run, source_of(run)
+        self._run, self.source = run, name_source(run)
         self.total = self.until = settings.end_of(run)
 
     def is_open(self, place: dict[str, Any]) -> bool:
@@ -371,12 +374,12 @@ class _RunLife(_Life):
 
     def written(self, engine: str) -> tuple[Layout, DataFrame]:
         """Build the query over the trains of the run."""
-        layout = self.layout(_fixed_of_run(self._run, self.settings))
+        layout = self.layout(_fix_run(self._run, self.settings))
         forward = self._forward()
         _warm_up(self.spark, layout, self.settings)
         self._stop_other_clock()
         path = str(self._run.path.absolute())
-        stages = stages_of(engine, layout, path, _publication(self.out, self.settings))
+        stages = make_stages(engine, layout, path, _publication(self.out, self.settings, layout))
         hops = replay.read_replay(self.spark, self._replay(path, layout, forward))
         return layout, assemble(hops, engine, layout, stages, self.write(engine, layout))
 
@@ -437,7 +440,7 @@ class _FeedLife(_Life):
     def written(self, engine: str) -> tuple[Layout, DataFrame]:
         """Build the query over the feed's parcels, which pass the intake first."""
         live, settings = self._feed.has_no_end, self.settings
-        layout = self.layout(_fixed_of_feed(self.source, settings), live=live)
+        layout = self.layout(_fix_feed(self.source, settings), live=live)
         packing = ReportPacking(
             self._feed.encoding, layout.fragments, layout.lateness, self._feed.decoding, named=layout.named
         )
@@ -476,14 +479,14 @@ class _FrameLife(_Life):
 
     def written(self, engine: str) -> tuple[Layout, DataFrame]:
         """Build the query over its rows, which pass the intake first."""
-        layout = self.layout(_fixed_of_frame(self._frame, self.source, self.settings), live=True)
+        layout = self.layout(_fix_frame(self._frame, self.source, self.settings), live=True)
         packing = ReportPacking("text", layout.fragments, layout.lateness, named=layout.named)
         parcels = pack_frame(self._frame, packing)
         return layout, self.through_intake(engine, layout, parcels, live=True)
 
 
-def _publication(out: Path, settings: Settings) -> Publication | None:
-    return prepare(out, snapshot=settings.snapshot, script=settings.queries)
+def _publication(out: Path, settings: Settings, layout: Layout) -> Publication | None:
+    return prepare(out, snapshot=settings.snapshot, script=settings.queries, named=layout.named)
 
 
 def _rehearsal(

@@ -57,7 +57,9 @@ class Batch:
             detail: Detail = decode_as(Detail, line.detail)
             detail.check()
         except MALFORMED as error:
-            raise BadInput(f"{out / JOURNAL}: damaged (batch {line.batch}: {error}).", hint=RESCUE) from error
+            raise BadInput(
+                f"{out / JOURNAL}: damaged (batch {line.batch}: {error}).", hint=RESCUE, code="damaged-output"
+            ) from error
         return cls(line.batch, line.committed_ms, line.tuples, line.rejects, line.outputs.get("trips", 0), detail)
 
     @property

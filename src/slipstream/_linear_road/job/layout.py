@@ -25,7 +25,7 @@ TOLL, ARCHIVE = "toll", "archive"
 NUMBERS, TEXTS = "numbers", "text"
 
 
-def kind_of(outputs: str) -> str:
+def name_kind(outputs: str) -> str:
     """Return the kind of job that writes these outputs."""
     return ARCHIVE if outputs == TRIPS else TOLL
 
@@ -51,7 +51,7 @@ class Layout:
         """Return the layout that a job was started with, or a new one with ``parallel`` fragments and shards."""
         keys = list(labels(parallel))
         made = {"fragments": keys, "shards": keys, "partitions": parallel}
-        return cls._of(job.begin(out, kind_of(settings["outputs"]), STATE_VERSION, settings, lambda: made), out)
+        return cls._of(job.begin(out, name_kind(settings["outputs"]), STATE_VERSION, settings, lambda: made), out)
 
     @classmethod
     def read(cls, out: Path) -> Layout:
@@ -68,7 +68,9 @@ class Layout:
                 raise ValueError(f"outputs are {layout.outputs!r}")
             return layout
         except MALFORMED as error:
-            raise BadInput(f"{out / FILE}: damaged ({error}).", hint="Start again in another --out folder.") from error
+            raise BadInput(
+                f"{out / FILE}: damaged ({error}).", hint="Start again in another --out folder.", code="damaged-output"
+            ) from error
 
     @property
     def named(self) -> bool:
@@ -88,4 +90,4 @@ class Layout:
 
 def check_job(out: Path, settings: Mapping[str, Any]) -> None:
     """Reject a folder in which a job with these settings can neither start nor resume."""
-    job.check(out, kind_of(settings["outputs"]), STATE_VERSION, settings)
+    job.check(out, name_kind(settings["outputs"]), STATE_VERSION, settings)

@@ -236,7 +236,7 @@ class WriteStage(Stage[Register | None]):
             state.save(stores[0])
 
 
-def stages_of(
+def make_stages(
     engine: str, layout: Layout, run: str | None, publication: Publication | None, intake: IntakeStage | None = None
 ) -> list[Stage[Any]]:
     """Return the stages of a job, one per key; for a feed, each fragment starts with its intake.

@@ -18,6 +18,7 @@ from slipstream._linear_road.answers import LIMITS, NAMES
 from slipstream._linear_road.job.journal import Batch, read_journal
 from slipstream._linear_road.job.layout import ANSWERS, TRIPS
 from slipstream._linear_road.schedule import Irregular
+from slipstream._tools.quantiles import quantiles
 
 FILE = "summary.json"
 
@@ -57,7 +58,7 @@ def summarise(out: Path, *, began: float, clock: Clock | None, outputs: str = AN
         archived = sum(batch.detail.archived for batch in batches)
         summary |= {"trips": sum(batch.trips for batch in batches), "archived": archived}
     if (out / FOLDER / CATALOGUE).exists():
-        summary["rtc"] = consistency.figures(consistency.moments(out))
+        summary["rtc"] = consistency.compute_figures(consistency.read_moments(out))
     (out / FILE).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
     return summary
 
@@ -81,20 +82,9 @@ def summarise_responses(seconds: npt.NDArray[np.float64], counts: npt.NDArray[np
     >>> summarise_responses(np.array([0.5, 6.0]), np.array([99, 1]), 5)
     {'p50': 0.5, 'p99': 0.5, 'max': 6.0, 'limit': 5, 'late': 1, 'negative': 0}
     """
-    p50, p99 = (quantile(seconds, counts, share) for share in (0.5, 0.99))
-    return {name: round(float(value), 3) for name, value in (("p50", p50), ("p99", p99), ("max", seconds.max()))} | {
+    found = zip(("p50", "p99", "max"), quantiles(seconds, (0.5, 0.99, 1), counts), strict=True)
+    return {name: round(value, 3) for name, value in found} | {
         "limit": limit,
         "late": int(counts[seconds > limit].sum()),
         "negative": int(counts[seconds < 0].sum()),
     }
-
-
-def quantile(values: npt.NDArray[np.float64], counts: npt.NDArray[np.int64], share: float) -> float:
-    """Return the smallest value that at least this share of all values do not exceed; ``counts`` are weights.
-
-    >>> quantile(np.array([3.0, 1.0, 2.0]), np.array([1, 98, 1]), 0.99)
-    2.0
-    """
-    order = np.argsort(values)
-    reached = np.cumsum(counts[order])
-    return float(values[order][np.searchsorted(reached, share * reached[-1])])

@@ -3,23 +3,26 @@
 They are the engine's own tables, written in a form for readers when a batch is saved. CAR follows the thesis: the
 latest report of a vehicle and the pasts of its speed and segment. SEGMENT and ACCIDENT are derived from the minutes'
 statistics.
+
+Where vehicles are known by text, so are the cars and accounts that readers see (``Vehicles``).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from slipstream._cuboid.fragment import EMPTY, Fragment
 from slipstream._cuboid.schema import AST, KEY, Plain, Schema
 from slipstream._cuboid.snapshots import publish
 from slipstream._feeds.tuples import SEGMENTS
 from slipstream._linear_road.state.accounts import ACCOUNT
 from slipstream._linear_road.state.cars import CAR_BITS, CELLS, NOWHERE, PAST
 from slipstream._linear_road.state.toll_fragment import SPEED_MINUTES, TollFragment
+from slipstream._runtime.names import Names, Register
 from slipstream._tools.numba_tools import Longs
 
 _REPORT = (Plain("time", "i4"), Plain("xway", "i4"), Plain("lane", "u1"), Plain("dir", "u1"), Plain("pos", "i4"))
@@ -42,9 +45,30 @@ ACCIDENT = Schema(
 )
 
 CUBOIDS = {"car": CAR, "segment": SEGMENT, "accident": ACCIDENT, "account": replace(ACCOUNT, key="vid")}
+CUBOIDS_BY_TEXT = CUBOIDS | {name: replace(CUBOIDS[name], text_key=True) for name in ("car", "account")}
 
 
 _VID = (1 << CAR_BITS) - 1
+
+
+@dataclass
+class Vehicles:
+    """The texts by which readers know the vehicles of a fragment.
+
+    A snapshot has the texts of a fragment's keys from 0 on. If ``register`` has the texts of the job's numbers, these
+    are of all fragments; then a fragment's vehicles get numbers of their own, in the order in which they are published.
+    """
+
+    names: Names = field(default_factory=Names)
+    register: Register | None = None
+
+    def number(self, vehicles: Longs) -> Longs:
+        """Return the numbers for readers of the job's vehicles."""
+        return vehicles if self.register is None else self.names.number(self.register.texts(vehicles))
+
+
+def _number(vehicles: Vehicles | None, keys: Longs) -> Longs:
+    return keys if vehicles is None else vehicles.number(keys)
 
 
 @dataclass(frozen=True)
@@ -57,7 +81,12 @@ class _CarView:
 
     toll: TollFragment
     before: int
-    schema: ClassVar[Schema] = CAR
+    vehicles: Vehicles | None
+
+    @property
+    def schema(self) -> Schema:
+        """The schema that readers see."""
+        return (CUBOIDS if self.vehicles is None else CUBOIDS_BY_TEXT)["car"]
 
     def rows(self, held: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
         """Return the rows of cars, by vehicle."""
@@ -66,7 +95,7 @@ class _CarView:
         _, latest = np.unique(held[KEY] & _VID, return_index=True)
         held = held[latest]
         made = np.zeros(held.size, CAR.dtype)
-        made[KEY] = held[KEY] & _VID
+        made[KEY] = _number(self.vehicles, held[KEY] & _VID)
         made["xway"] = np.array(self.toll.xways, np.int64)[held[KEY] >> CAR_BITS]
         for name in ("time", "lane", "dir", "pos", "speed", "speed#", "segment", "segment#"):
             made[name] = held[name]
@@ -79,7 +108,38 @@ class _CarView:
         keys, time = self.toll.cars.rows[KEY], self.toll.cars.rows["time"]
         old = keys[(time >= self.before) & (time < self.toll.horizon)]
         vehicles = np.unique(np.concatenate([forgotten, old]) & _VID)
-        return np.asarray(vehicles[~np.isin(vehicles, keys[time >= self.toll.horizon] & _VID)])
+        return _number(self.vehicles, vehicles[~np.isin(vehicles, keys[time >= self.toll.horizon] & _VID)])
+
+
+@dataclass(frozen=True)
+class _AccountView:
+    """Accounts as readers see them, where vehicles have other numbers for them."""
+
+    accounts: Fragment
+    vehicles: Vehicles
+
+    @property
+    def schema(self) -> Schema:
+        """The schema that readers see."""
+        return CUBOIDS_BY_TEXT["account"]
+
+    def rows(self, held: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
+        """Return the rows with the numbers for readers."""
+        made = held.astype(self.schema.dtype)
+        made[KEY] = self.vehicles.number(held[KEY])
+        return made
+
+    def gone(self, forgotten: Longs) -> Longs:
+        """Return the vehicles whose accounts were removed."""
+        return self.vehicles.number(forgotten[self.accounts.find(forgotten) == EMPTY])
+
+
+def publish_accounts(
+    accounts: Fragment, snapshot: Path, number: int, batch: int, vehicles: Vehicles | None = None
+) -> None:
+    """Publish the changes of accounts in ``batch``, after they were saved."""
+    shown = _AccountView(accounts, vehicles) if vehicles else None
+    publish.publish(snapshot, "account", number, batch, accounts, shown, vehicles.names if vehicles else None)
 
 
 @dataclass
@@ -89,9 +149,12 @@ class RoadPublisher:
     horizon: int = 0
     derived: tuple[int, int] = (-1, 0)  # minute and number of expressways of the published segments and accidents
 
-    def publish(self, toll: TollFragment, snapshot: Path, number: int, batch: int) -> None:
+    def publish(
+        self, toll: TollFragment, snapshot: Path, number: int, batch: int, vehicles: Vehicles | None = None
+    ) -> None:
         """Publish the changes of a fragment in ``batch``, after it was saved."""
-        publish.publish(snapshot, "car", number, batch, toll.cars, _CarView(toll, self.horizon))
+        view = _CarView(toll, self.horizon, vehicles)
+        publish.publish(snapshot, "car", number, batch, toll.cars, view, vehicles.names if vehicles else None)
         self.horizon = toll.horizon
         now = (toll.minute, len(toll.xways))
         if now != self.derived and toll.xways:

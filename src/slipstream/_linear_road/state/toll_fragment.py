@@ -301,6 +301,7 @@ class TollFragment:
             raise BadInput(
                 f"Rules {self.rules.name} returned a toll of {toll.max() if toll.min() >= 0 else toll.min():,}.",
                 hint=f"A toll function must return 0 to {HIGHEST_TOLL:,}.",
+                code="user-code",
             )
         return Prices(lav.astype(np.int32), toll, alert)
 

@@ -72,7 +72,9 @@ class Pending:
         """Decode from bytes."""
         count, rest = divmod(len(blob), 8 + 4 * len(FIELDS))
         if rest:
-            raise BadInput("Stored intake state is damaged.", hint="Use an earlier checkpoint.")
+            raise BadInput(
+                "Stored intake state is damaged.", hint="Use an earlier checkpoint.", code="damaged-checkpoint"
+            )
         columns = np.frombuffer(blob, np.int32, offset=8 * count).reshape(len(FIELDS), -1)
         return cls(dict(zip(FIELDS, columns, strict=True)), np.frombuffer(blob, np.int64, count))
 
@@ -95,7 +97,12 @@ class Intake:
 
     def __post_init__(self) -> None:
         if not 0 <= self.lateness <= MOST_LATENESS:
-            raise BadArgument(f"--lateness {self.lateness} is out of range.", hint=f"Use 0 to {MOST_LATENESS} seconds.")
+            raise BadArgument(
+                f"--lateness {self.lateness} is out of range.",
+                hint=f"Use 0 to {MOST_LATENESS} seconds.",
+                code="out-of-range",
+                found=self.lateness,
+            )
 
     @property
     def latest(self) -> int:
@@ -152,7 +159,7 @@ class Intake:
             self.lanes[number].arrived = self.lanes[number].arrived or moment
         return before
 
-    def _reached(self) -> int:
+    def _find_reached(self) -> int:
         """Return the second before which no lane can deliver an acceptable tuple."""
         moment = max((lane.arrived for lane in self.lanes.values()), default=0)
         awaited = [lane.newest for lane in self.lanes.values() if lane.behind or moment - lane.arrived <= self.silence]
@@ -160,7 +167,7 @@ class Intake:
 
     def release(self) -> Released:
         """Return the tuples of all whole seconds, in order; duplicates and conflicts become rejects."""
-        self.horizon = max(self.horizon, self._reached())
+        self.horizon = max(self.horizon, self._find_reached())
         ready = []
         for number, waiting in list(self.pending.items()):
             if waiting.first < self.horizon:
@@ -192,7 +199,9 @@ class Intake:
         entries = dict(store.items())
         head = entries.pop(0, b"")
         if len(head) < 16 or (len(head) - 16) % _LANE.itemsize:
-            raise BadInput("Stored intake state is damaged.", hint="Use an earlier checkpoint.")
+            raise BadInput(
+                "Stored intake state is damaged.", hint="Use an earlier checkpoint.", code="damaged-checkpoint"
+            )
         horizon, following = (int(number) for number in np.frombuffer(head, np.int64, 2))
         lanes = {number: Lane(*values) for number, *values in np.frombuffer(head, _LANE, offset=16).tolist()}
         loaded = cls(lateness, silence, horizon, lanes, _stored=set(entries), _next=following)

@@ -22,7 +22,7 @@ from slipstream._feeds import trains
 from slipstream._feeds.intake import Reject
 from slipstream._feeds.parse import Columns
 from slipstream._io.chunks import ARRIVALS_MS, from_arrow_stream, to_arrow_stream
-from slipstream._io.report_packing import fragment_of, reject_lines
+from slipstream._io.report_packing import assign_fragments, reject_lines
 from slipstream._linear_road.answers import ALERT, TOLL, Answers, make_answers
 from slipstream._linear_road.schedule import Irregular
 from slipstream._linear_road.state.accounts import Accounts
@@ -79,7 +79,7 @@ def by_fragment(tuples: Columns, fragments: Labels, arrived: Longs | None = None
     """
     if not tuples["type"].size:
         return
-    fragment = fragment_of(tuples, len(fragments))
+    fragment = assign_fragments(tuples, len(fragments))
     moment = 1000 * tuples["time"].astype(np.int64) if arrived is None else arrived // ARRIVALS_MS * ARRIVALS_MS
     order = np.lexsort((moment, fragment, tuples["time"]))
     time, fragment, moment = tuples["time"][order], fragment[order], moment[order]
@@ -89,7 +89,7 @@ def by_fragment(tuples: Columns, fragments: Labels, arrived: Longs | None = None
         yield Hop(fragments[fragment[start]], TRAIN, int(time[start]), int(moment[start]), *trains.encode(train))
 
 
-def trains_of(hops: Iterable[Hop]) -> list[trains.Train]:
+def decode_trains(hops: Iterable[Hop]) -> list[trains.Train]:
     """Decode the trains among some hops."""
     return [
         trains.decode(hop.second, hop.reports, hop.requests, hop.payload, hop.arrived)
@@ -108,7 +108,7 @@ def toll_stage(state: TollFragment, hops: Iterable[Hop], shards: Labels, number:
     """Apply trains to fragment ``number``; return notifications and alerts, charges and requests."""
     hops = list(hops)
     shard = shards[number % len(shards)]
-    arrived = trains_of(hops)
+    arrived = decode_trains(hops)
     last = max(hop.second for hop in hops)
     entries, charges = state.take(arrived)
     answers = answer_entries(entries)
@@ -142,7 +142,7 @@ def trip_stage(state: ReportTrips, hops: Iterable[Hop], key: int, *, alone: bool
     """
     hops = list(hops)
     last = max(hop.second for hop in hops)
-    over = state.take(trains_of(hops), last=any(hop.what == END for hop in hops))
+    over = state.take(decode_trains(hops), last=any(hop.what == END for hop in hops))
     for piece in over.pieces():
         yield Hop(key, TRIPS, last, 0, piece.time.size, piece.vid.size, piece.to_bytes())
     if alone:

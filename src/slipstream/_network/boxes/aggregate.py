@@ -21,12 +21,12 @@ from slipstream._network.boxes.kernels import (
     Released,
     Results,
     State,
-    between,
+    choose_kinds,
     concat_column,
-    exact,
-    kinds,
-    lowest,
+    find_between,
+    find_lowest,
     sort_groups,
+    to_exact,
 )
 from slipstream._network.boxes.window_functions import NULL_INTEGER, Function, Sorted, expand
 from slipstream._network.state.groups import Columns, Groups, Waiting, in_groups
@@ -110,7 +110,7 @@ def _double(values: Longs) -> Longs:
 
 
 @compiled
-def running_max(groups: Longs, ts: Longs, clocks: Longs) -> Longs:
+def compute_running_max(groups: Longs, ts: Longs, clocks: Longs) -> Longs:
     """The latest arrival time of its group at each arrival; updates ``clocks``."""
     found = np.empty_like(ts)
     for i in range(ts.size):
@@ -135,44 +135,44 @@ class Grid:
     @property
     def form(self) -> tuple[float, float, int]:
         """The same for kernels: what windows advance by, their size, and where they begin."""
-        return exact(self.advance), exact(self.size), self.origin
+        return to_exact(self.advance), to_exact(self.size), self.origin
 
     def number(self, values: Numbers) -> Longs:
         """The last window that begins at or before a value."""
         since = values - 1 if self.origin else values
         if self.advance == 1 and since.dtype.kind == "i":
             return np.asarray(since, np.int64)
-        return np.asarray(np.floor_divide(since, exact(self.advance)), dtype=np.int64)
+        return np.asarray(np.floor_divide(since, to_exact(self.advance)), dtype=np.int64)
 
     def range(self, values: Numbers) -> tuple[Longs, Longs]:
         """The first and the last window that hold a value."""
-        first = self.number(values - exact(self.size)) + 1
+        first = self.number(values - to_exact(self.size)) + 1
         return np.maximum(first, 0) if self.origin else first, self.number(values)
 
     def start(self, number: Longs) -> Numbers:
         """Where windows begin."""
-        return np.asarray(number * exact(self.advance) + self.origin)
+        return np.asarray(number * to_exact(self.advance) + self.origin)
 
     def end(self, number: Longs) -> Numbers:
         """The first value after windows."""
-        return self.start(number) + exact(self.size)
+        return self.start(number) + to_exact(self.size)
 
     def ended(self, passed: Numbers) -> Longs:
         """A window that has ended, and one of the last to do so, by what groups have passed."""
-        bare = passed == lowest(passed)
+        bare = passed == find_lowest(passed)
         # one less than the last that has ended, as division may be a hair off
-        found = self.number(np.where(bare, 0, passed) - exact(self.size)) - 1
+        found = self.number(np.where(bare, 0, passed) - to_exact(self.size)) - 1
         found[bare] = np.iinfo(np.int64).min
         return found
 
     def may_close(self, passed: Numbers, passing: Numbers) -> Bools:
-        """Where a window may close: where the horizon came past the end of one."""
+        """Whether a window may close: the horizon has passed the end of one."""
         moved = passing > passed
         if passed.dtype.kind == "f" or not self.is_whole:
             return moved
-        low = lowest(passed)
-        gone = self.number(np.where(passing == low, 0, passing) - exact(self.size))
-        was = self.number(np.where(passed == low, 0, passed) - exact(self.size))
+        low = find_lowest(passed)
+        gone = self.number(np.where(passing == low, 0, passing) - to_exact(self.size))
+        was = self.number(np.where(passed == low, 0, passed) - to_exact(self.size))
         return np.asarray(moved & ((gone > was) | (passed == low)))
 
 
@@ -219,7 +219,7 @@ class AggregateKernel:
 
     @property
     def _columns(self) -> tuple[str, ...]:
-        """What is kept of a tuple."""
+        """The columns of a tuple that are kept."""
         return (*self._tuples.kept, *([_CLOCK] if self.timeout is not None else []))
 
     @property
@@ -235,8 +235,8 @@ class AggregateKernel:
         known = {"count": (INTEGER, 0)} if self.by_tuple else self._horizon.columns
         if self.timeout is not None:
             known = known | {_CLOCK: (INTEGER, NULL_INTEGER)}
-        groups = Groups(kinds(self.types, self.group_by), known, ("rows",))
-        kept = kinds({**self.types, _CLOCK: INTEGER}, self._columns)
+        groups = Groups(choose_kinds(self.types, self.group_by), known, ("rows",))
+        kept = choose_kinds({**self.types, _CLOCK: INTEGER}, self._columns)
         return State(groups, (Waiting(groups, "rows", kept),))
 
     def step(self, state: State, inputs: Sequence[Columns]) -> Released:
@@ -245,10 +245,10 @@ class AggregateKernel:
         assert isinstance(waiting, Waiting)
         codes = groups.codes(new)
         touched, local = groups.distinct(codes)
-        passed = self._passed(groups, touched)
+        passed = self._find_horizons(groups, touched)
         rung = self._ring(groups, touched, codes, new)
         in_order, after = self._order(groups, codes, new)
-        passing = self._passed(groups, touched)
+        passing = self._find_horizons(groups, touched)
         opens = self._may_close(passed, passing)
         taken = np.flatnonzero(in_order & opens[local])
         direct = np.flatnonzero(in_order & ~opens[local])
@@ -259,11 +259,11 @@ class AggregateKernel:
         columns = {name: concat_column(waiting.table, slots, new, name, taken) for name in self._columns}
         owners = np.concatenate([owner, place[local[taken]]])
         rows = _Rows(codes_open, owners, slots, taken, columns, passed[opens], passing[opens])
-        found = self._windows(rows, after, local, new, rung)
+        found = self._find_windows(rows, after, local, new, rung)
         self._settle(waiting, rows, new)
-        return self._results(groups, rows, found)
+        return self._make_results(groups, rows, found)
 
-    def _passed(self, groups: Groups, codes: Longs) -> Numbers:
+    def _find_horizons(self, groups: Groups, codes: Longs) -> Numbers:
         """The horizons of groups; when tuples are numbered, one past the last number."""
         if self.by_tuple:
             return np.asarray(groups.table.values("count")[codes] + 1)
@@ -282,11 +282,11 @@ class AggregateKernel:
         if self.timeout is None:
             return touched
         before = groups.table.take(_CLOCK, touched)
-        new[_CLOCK] = running_max(codes, new[TS], groups.table.values(_CLOCK))
+        new[_CLOCK] = compute_running_max(codes, new[TS], groups.table.values(_CLOCK))
         return before
 
     def _may_close(self, passed: Numbers, passing: Numbers) -> Bools:
-        """The groups in which a window may close: where the horizon came past the end of one."""
+        """Return the groups in which a window may close: their horizon has passed the end of one."""
         if self.timeout is not None:
             return np.ones(passed.size, np.bool_)
         return self._grid.may_close(passed, passing)
@@ -295,7 +295,7 @@ class AggregateKernel:
     def _grid(self) -> Grid:
         return Grid(self.size, self.advance, int(self.by_tuple))
 
-    def _windows(self, rows: _Rows, after: Numbers, local: Longs, new: Columns, rung: Longs) -> _Found:
+    def _find_windows(self, rows: _Rows, after: Numbers, local: Longs, new: Columns, rung: Longs) -> _Found:
         arrived, starts = in_groups(rows.local, rows.codes.size)
         values = rows.columns[ON]
         order = arrived if self.by_tuple else sort_groups(arrived, starts, values)
@@ -306,13 +306,13 @@ class AggregateKernel:
             self._grid.form, self.timeout is not None,
         )  # fmt: skip
         if self.timeout is not None:
-            late = _first_after(local, new[_CLOCK], rows.codes.size)
-            return self._timed(rows, _Found(group, number, begin, end, trigger, order, order), rung, late)
+            late = _find_first_after(local, new[_CLOCK], rows.codes.size)
+            return self._find_timed_out(rows, _Found(group, number, begin, end, trigger, order, order), rung, late)
         trigger = rows.new[trigger]
         # one arrival closes windows of one group alone, in the order of their starts
         return _Found(group, number, begin, end, trigger, order, in_groups(trigger, after.size)[0])
 
-    def _timed(self, rows: _Rows, all_: _Found, rung: Longs, late_at: _Ringing) -> _Found:
+    def _find_timed_out(self, rows: _Rows, all_: _Found, rung: Longs, late_at: _Ringing) -> _Found:
         """The windows that close because they are passed or time out, without tuples that arrived too late for them.
 
         Of the windows that one arrival closes, those that timed out precede those that it passes.
@@ -346,7 +346,7 @@ class AggregateKernel:
         codes = rows.codes[rows.local[old:][kept[old:]]]
         waiting.add(codes, {name: new[name][stay] for name in self._columns})
 
-    def _results(self, groups: Groups, rows: _Rows, found: _Found) -> Released:
+    def _make_results(self, groups: Groups, rows: _Rows, found: _Found) -> Released:
         """One tuple per window, in the order of emission."""
         start, codes = self._grid.start(found.number), rows.codes[found.group]
         sorted_ = Sorted(rows.columns, found.order)
@@ -359,13 +359,13 @@ class _Ringing(Protocol):
         """The first arrival in each group after a moment."""
 
 
-def _first_after(local: Longs, clock: Longs, count: int) -> _Ringing:
+def _find_first_after(local: Longs, clock: Longs, count: int) -> _Ringing:
     """Finds the arrivals at which clocks of groups pass moments."""
     order, starts = in_groups(local, count)
     clocks = clock[order]
 
     def found(groups: Longs, due: Longs) -> Longs:
-        place = between(groups, due, due, starts, clocks)[1]
+        place = find_between(groups, due, due, starts, clocks)[1]
         return np.where(place < starts[groups + 1], np.append(order, LAST)[place], LAST)
 
     return found

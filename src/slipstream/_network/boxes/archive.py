@@ -57,7 +57,7 @@ class KeptTrips:
         self.open.save(stores[0], batch)
 
     def load(self, stores: Sequence[Store]) -> None:
-        """Become what was saved."""
+        """Load the saved state."""
         self.open.load(stores[0])
 
     def publish(self, snapshot: Path, number: int, batch: int) -> None:
@@ -104,10 +104,19 @@ class Archive(Operator):
         for column in self._whole:
             require(tuples, column, "bigint")
         if not self.gap > 0 or self.rule.lateness < 0:
-            raise BadInput("archive: gap or lateness is out of range.", hint="gap > 0 and lateness >= 0, in seconds.")
+            raise BadInput(
+                "archive: gap or lateness is out of range.",
+                hint="gap > 0 and lateness >= 0, in seconds.",
+                code="out-of-range",
+            )
         for column, taken in ((self.id, _POINT), (_REASON, tuples)):
             if column in taken:
-                raise BadInput(f"archive: the column name {column!r} is reserved.", hint="Rename it with a map box.")
+                raise BadInput(
+                    f"archive: the column name {column!r} is reserved.",
+                    hint="Rename it with a map box.",
+                    code="bad-name",
+                    found=column,
+                )
         return {"trips": {self.id: tuples[self.id], **_POINT}, "rejects": {**tuples, _REASON: "text"}}
 
     def fresh(self, tuples: Schema) -> State:
@@ -122,17 +131,17 @@ class Archive(Operator):
         """Add points; returns the trips that are over, and rejects."""
         reason, micros = np.full(len(tuples), FINE, np.uint8), _to_micros(tuples[self.time])
         reason[_is_invalid_time(tuples[self.time])] = TIME
-        reason[self._unusable(tuples)] = NULL
+        reason[self._find_unusable(tuples)] = NULL
         trips: OpenTrips = state["open"].open
         whole = np.flatnonzero(reason == FINE)
         reached = self.rule.reached(trips.newest, micros[whole])
         late = micros[whole] + self.rule.lateness < reached
         reason[whole[late]] = LATE
         taken = whole[~late]
-        ended, verdict = trips.take(self._points(state, tuples.take(taken), micros[taken]))
+        ended, verdict = trips.take(self._make_points(state, tuples.take(taken), micros[taken]))
         reason[taken[verdict == REJECTED]] = ORDER
         self._note(state, tuples)
-        triggers = self._triggers(ended, taken, whole, reached)
+        triggers = self._find_triggers(ended, taken, whole, reached)
         rejected = np.flatnonzero(reason != FINE)
         return {
             "trips": self._train(state, ended, tuples.take(triggers)),
@@ -153,15 +162,15 @@ class Archive(Operator):
         """The integer columns that, with the time, decide where a trip ends."""
         return tuple(column for column in (self.road, self.direction, self.lane) if column)
 
-    def _unusable(self, tuples: Train) -> Bools:
-        """Where a needed column is missing or not finite."""
+    def _find_unusable(self, tuples: Train) -> Bools:
+        """Return where a required column is missing or not finite."""
         found: Bools = np.logical_or.reduce([nulls(tuples[column]) for column in (self.id, *self._whole)])
         for column in (self.time, self.x, self.y):
             values = tuples[column]
             found = found | nulls(values) | (~np.isfinite(values) if values.dtype.kind == "f" else False)
         return np.asarray(found)
 
-    def _points(self, state: State, tuples: Train, micros: Longs) -> Rows:
+    def _make_points(self, state: State, tuples: Train, micros: Longs) -> Rows:
         points = np.zeros(len(tuples), self.rule.point.dtype)
         points[KEY] = state["ids"].codes(tuples.columns) if "ids" in state else tuples[self.id]
         points["time"], points["x"], points["y"] = micros, tuples[self.x], tuples[self.y]
@@ -177,7 +186,7 @@ class Archive(Operator):
             column = state["stream"][name]
             column[rows] = np.maximum(column[rows], values.max(initial=0))
 
-    def _triggers(self, ended: Ended, taken: Longs, whole: Longs, reached: Longs) -> Longs:
+    def _find_triggers(self, ended: Ended, taken: Longs, whole: Longs, reached: Longs) -> Longs:
         """The tuple that ended each trip: the id's next one, or one that shows that the id is silent.
 
         The earlier of the two, so that trips are emitted at the same tuple wherever a stream is cut into trains.
@@ -227,7 +236,7 @@ def archive_boxes(network: Network) -> dict[str, Archive]:
     return {name: node.box for name, node in found.items() if isinstance(node, Node) and isinstance(node.box, Archive)}
 
 
-def trip_schema(box: Archive, schema: Schema) -> pa.Schema:
+def make_trip_schema(box: Archive, schema: Schema) -> pa.Schema:
     """How an output stores trips, given the schema of their points."""
     return pa.schema([(box.id, TYPES[schema[box.id]]), ("Trip", MOVING)])
 

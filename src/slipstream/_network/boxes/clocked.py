@@ -28,9 +28,9 @@ from slipstream._network.boxes.kernels import (
     Released,
     Results,
     State,
+    choose_kinds,
+    compute_horizons,
     concat_column,
-    horizons,
-    kinds,
     sort_groups,
 )
 from slipstream._network.boxes.window_functions import Function, Sorted, nulls
@@ -105,7 +105,7 @@ class ClockedKernel:
 
     @property
     def _columns(self) -> tuple[str, ...]:
-        """What is kept of a tuple."""
+        """The columns of a tuple that are kept."""
         return self._tuples.kept
 
     @property
@@ -123,7 +123,9 @@ class ClockedKernel:
     def fresh(self) -> State:
         """No windows, and a clock without tuples."""
         clock = Groups({}, self._horizon.columns)
-        return State(Groups(kinds(self.types, self.group_by)), (Pool(kinds(self.types, self._columns)), clock))
+        return State(
+            Groups(choose_kinds(self.types, self.group_by)), (Pool(choose_kinds(self.types, self._columns)), clock)
+        )
 
     def step(self, state: State, inputs: Sequence[Columns]) -> Released:
         """Add the new tuples that are not late, and close the windows that the clock has passed."""
@@ -140,8 +142,8 @@ class ClockedKernel:
         new = {name: new[name][taken] for name in self._columns}
         if not self._grid.may_close(passed, passing[-1:])[0]:
             pool.add(codes, new)
-            return self._nothing(state.groups, new)
-        rows = self._rows(pool, codes, new, passing[-1])
+            return self._release_nothing(state.groups, new)
+        rows = self._find_closing_rows(pool, codes, new, passing[-1])
         found = self._close(state.groups, rows, passed, steps)
         self._settle(pool, rows, codes, new, passing[-1])
         return found
@@ -149,12 +151,12 @@ class ClockedKernel:
     def _move(self, clock: Groups, told: Columns) -> _Steps:
         """Advance the clock."""
         zeros = np.zeros(told[ON].size, np.int64)
-        before, after = horizons(zeros, told[ON], self._horizon.of(clock))
+        before, after = compute_horizons(zeros, told[ON], self._horizon.of(clock))
         moved = np.flatnonzero(after > before)
         clock.table.touch(zeros[:1][: moved.size])
         return _Steps(told[ARRIVAL][moved], told[INSTANT][moved], after[moved])
 
-    def _rows(self, pool: Pool, codes: Longs, new: Columns, passing: Numbers) -> _ClosingRows:
+    def _find_closing_rows(self, pool: Pool, codes: Longs, new: Columns, passing: Numbers) -> _ClosingRows:
         """The tuples that are in windows which end by now."""
         slots = pool.slots()
         slots = slots[self._begin_to_end(pool.table.take(ON, slots), passing)]
@@ -181,11 +183,11 @@ class ClockedKernel:
         trigger = np.searchsorted(steps.reached, self._grid.end(number))
         result = self._tuples.of(groups, codes, Sorted(rows.columns, order), begin, end, start, steps.arrival[trigger])
         if self.group_by:
-            result[PLACE] = self._places(result, number, self._grid.ended(steps.reached)[trigger])
+            result[PLACE] = self._place_windows(result, number, self._grid.ended(steps.reached)[trigger])
         emitted = np.lexsort((codes, number, result.get(PLACE, number), trigger))
         return {name: values[emitted] for name, values in result.items()}
 
-    def _places(self, result: Released, number: Longs, ended: Longs) -> Longs:
+    def _place_windows(self, result: Released, number: Longs, ended: Longs) -> Longs:
         """The place of windows among those that one step of the clock closes: by their numbers, then by their groups.
 
         Numbers are counted from the last window that has ended by then, so a place depends on nothing but the step, the
@@ -205,7 +207,7 @@ class ClockedKernel:
         stay[rows.new[over[rows.slots.size :]]] = False
         pool.add(codes[stay], {name: new[name][stay] for name in self._columns})
 
-    def _nothing(self, groups: Groups, new: Columns) -> Released:
+    def _release_nothing(self, groups: Groups, new: Columns) -> Released:
         """No window."""
         none = np.empty(0, np.int64)
         start: Numbers = none if self._grid.is_whole else new[ON][:0]

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from slipstream._cuboid import declare
 from slipstream._cuboid.fragment import EMPTY
-from slipstream._cuboid.fragment_state import QUERY, FragmentState, no_rows
+from slipstream._cuboid.fragment_state import QUERY, FragmentState, make_empty_rows
 from slipstream._cuboid.query import stream_functions
 from slipstream._cuboid.query.access import Ring
 from slipstream._cuboid.query.relations import Arrivals, cast_values
@@ -30,7 +30,6 @@ from slipstream._cuboid.schema import AST, KEY, Schema
 from slipstream._cuboid.snapshots.files import Catalogue
 from slipstream._errors import BadInput
 from slipstream._feeds.names import are_valid
-from slipstream._io.outputs import JOURNAL
 from slipstream._network.boxes import operators
 from slipstream._network.boxes.operators import Operator, require
 from slipstream._network.boxes.window_functions import NULL_INTEGER, nulls
@@ -95,16 +94,16 @@ class KeptCuboid:
         known, held = rows != EMPTY, fragment.parts.rows
         arrivals = self.arrivals(stamps.size)
         if arrivals is None:
-            return known, self._shown(held, rows[known])
+            return known, self._show_rows(held, rows[known])
         assert self.before is not None
         assert self.were_there is not None
-        latest, first = latest_of(fragment.find(arrivals.plain(KEY)), stamps, rows, moments)
+        latest, first = find_latest(fragment.find(arrivals.plain(KEY)), stamps, rows, moments)
         known &= (latest >= 0) | (first < 0) | self.were_there[first]
         rows, latest, first = rows[known], latest[known], first[known]
-        now = self._shown(held, rows)
-        return known, _put(_put(now, first, self._shown(self.before)), latest, arrivals)
+        now = self._show_rows(held, rows)
+        return known, _put(_put(now, first, self._show_rows(self.before)), latest, arrivals)
 
-    def _shown(self, held: npt.NDArray[np.void], rows: Array | None = None) -> Arrivals:
+    def _show_rows(self, held: npt.NDArray[np.void], rows: Array | None = None) -> Arrivals:
         """Some rows as a query sees them."""
         taken = held if rows is None else held.take(rows)
         rings = {a.name: Ring(taken[a.name], taken[a.count]) for a in self.schema.attributes if isinstance(a, AST)}
@@ -129,20 +128,20 @@ class KeptCuboid:
         self.fragment_state.publish(snapshot, self.name, number, batch)
 
 
-def latest_of(rows: Array, stamps: Longs, wanted: Array, moments: Longs) -> tuple[Longs, Longs]:
-    """For each row that is wanted at a moment: its latest arrival by then, and its first of all; -1 if there is none.
+def find_latest(rows: Array, stamps: Longs, wanted: Array, moments: Longs) -> tuple[Longs, Longs]:
+    """Return, for each row wanted at a moment, its latest arrival by then and its first arrival; -1 if there is none.
 
-    >>> latest, first = latest_of(np.array([5, 6, 5]), np.array([1, 2, 3]), np.array([5, 5, 6, 7]), np.full(4, 2))
+    >>> latest, first = find_latest(np.array([5, 6, 5]), np.array([1, 2, 3]), np.array([5, 5, 6, 7]), np.full(4, 2))
     >>> latest.tolist(), first.tolist()
     ([0, 0, 1, -1], [0, 0, 1, -1])
     """
     _, codes = np.unique(np.concatenate([rows, wanted]), return_inverse=True)
     codes = codes.reshape(-1)
-    return _latest_of(codes[: rows.size], stamps, codes[rows.size :], moments, int(codes.max(initial=-1)) + 1)
+    return _find_latest(codes[: rows.size], stamps, codes[rows.size :], moments, int(codes.max(initial=-1)) + 1)
 
 
 @compiled
-def _latest_of(codes: Longs, stamps: Longs, wanted: Longs, moments: Longs, count: int) -> tuple[Longs, Longs]:
+def _find_latest(codes: Longs, stamps: Longs, wanted: Longs, moments: Longs, count: int) -> tuple[Longs, Longs]:
     last, first = np.full(count, -1), np.full(count, -1)
     for i in range(codes.size - 1, -1, -1):
         first[codes[i]] = i
@@ -160,15 +159,15 @@ def _put(into: Arrivals, places: Longs, given: Arrivals) -> Arrivals:
     """Replace rows by those of another view, where ``places`` has an index."""
     here = np.flatnonzero(places >= 0)
     at = places[here]
-    plains = {name: _replaced(column, here, given.plain(name)[at]) for name, column in into.plains.items()}
+    plains = {name: _replace(column, here, given.plain(name)[at]) for name, column in into.plains.items()}
     rings = {
-        name: Ring(*(_replaced(old, here, new[at]) for old, new in zip(ring, given.ring(name), strict=True)))
+        name: Ring(*(_replace(old, here, new[at]) for old, new in zip(ring, given.ring(name), strict=True)))
         for name, ring in into.rings.items()
     }
     return Arrivals(plains, rings, into.names)
 
 
-def _replaced(column: Array, here: Longs, values: Array) -> Array:
+def _replace(column: Array, here: Longs, values: Array) -> Array:
     column = np.array(column)
     column[here] = values
     return column
@@ -178,10 +177,12 @@ def _replaced(column: Array, here: Longs, values: Array) -> Array:
 
 
 @lru_cache(maxsize=256)
-def _declared(text: str) -> tuple[str, Schema, dict[str, Pattern]]:
+def _parse_declaration(text: str) -> tuple[str, Schema, dict[str, Pattern]]:
     script = declare.parse(text)
     if len(script.cuboids) != 1 or script.queries or script.selects:
-        raise BadInput("a keep box must declare one cuboid, and may declare patterns.", hint=_CREATE)
+        raise BadInput(
+            "a keep box must declare one cuboid, and may declare patterns.", hint=_CREATE, code="bad-expression"
+        )
     ((name, schema),) = script.cuboids.items()
     return name, schema, script.patterns
 
@@ -199,26 +200,32 @@ class Keep(Operator):
     def __post_init__(self) -> None:
         object.__setattr__(self, "ranges", tuple(self.ranges))
         if list(self.ranges) != sorted(set(self.ranges)):
-            raise BadInput(f"ranges {self.ranges}: not in increasing order.", hint="Give the first key of each range.")
+            raise BadInput(
+                f"ranges {self.ranges}: not in increasing order.",
+                hint="Give the first key of each range.",
+                code="out-of-range",
+            )
         if self.ranges and self.schema.text_key:
             raise BadInput(
-                f"ranges {self.ranges}: the key is text.", hint="Leave ranges out: the hash of a key decides."
+                f"ranges {self.ranges}: the key is text.",
+                hint="Leave ranges out: the hash of a key decides.",
+                code="bad-type",
             )
 
     @property
     def cuboid_name(self) -> str:
         """Its name in queries."""
-        return _declared(self.cuboid)[0]
+        return _parse_declaration(self.cuboid)[0]
 
     @property
     def schema(self) -> Schema:
         """Its schema."""
-        return _declared(self.cuboid)[1]
+        return _parse_declaration(self.cuboid)[1]
 
     @property
     def patterns(self) -> dict[str, Pattern]:
         """The patterns declared with it."""
-        return _declared(self.cuboid)[2]
+        return _parse_declaration(self.cuboid)[2]
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -232,24 +239,29 @@ class Keep(Operator):
 
     def timed(self, state: operators.State, borrower: str) -> AbstractContextManager[None]:
         """Record how long a query takes, for the figures of real-time consistency."""
-        return self._keeper(state).timed(QUERY + borrower)
+        return self._find_keeper(state).timed(QUERY + borrower)
 
     @staticmethod
-    def _keeper(state: operators.State) -> FragmentState:
+    def _find_keeper(state: operators.State) -> FragmentState:
         kept: KeptCuboid = state["cuboid"]
         return kept.fragment_state
 
-    def published(self) -> dict[str, Schema]:
+    def published(self, *inputs: operators.Schema) -> dict[str, Schema]:  # noqa: ARG002
         """The cuboid."""
         return {self.cuboid_name: self.schema}
 
     def outputs(self, tuples: operators.Schema) -> dict[str, operators.Schema]:
-        """The tuples as they are; of rejects, also why."""
-        require(tuples, self.schema.key, _key_type(self.schema))
+        """The tuples unchanged; rejects also have a reason."""
+        require(tuples, self.schema.key, _find_key_type(self.schema))
         for name in self.schema.names:
             require(tuples, name, *NUMBERS)
         if REASON in tuples:
-            raise BadInput(f"the column {REASON!r} is reserved for rejects.", hint="Rename it with a map box.")
+            raise BadInput(
+                f"the column {REASON!r} is reserved for rejects.",
+                hint="Rename it with a map box.",
+                code="bad-name",
+                found=REASON,
+            )
         return {"kept": tuples, "rejects": {**tuples, REASON: "text"}}
 
     def fresh(self, tuples: operators.Schema) -> dict[str, KeptCuboid]:  # noqa: ARG002
@@ -270,7 +282,7 @@ class Keep(Operator):
         return {"kept": tuples if good.all() else tuples.take(good), "rejects": bad}
 
     def _judge(self, tuples: Train) -> tuple[Bools, dict[str, Array], Array]:
-        """Which tuples can be kept, their columns with the cuboid's types, and why the others cannot."""
+        """Return which tuples can be kept, their columns in the cuboid's types, and why the others cannot be kept."""
         good = np.ones(len(tuples), np.bool_)
         reasons = np.full(len(tuples), None, dtype=object)
         columns = {}
@@ -289,26 +301,26 @@ class Keep(Operator):
         return good, columns, reasons
 
 
-def _key_type(schema: Schema) -> str:
+def _find_key_type(schema: Schema) -> str:
     return "text" if schema.text_key else "integer"
 
 
 @lru_cache(maxsize=256)
-def _parsed(keep: Keep, text: str) -> Query:
+def _parse_query(keep: Keep, text: str) -> Query:
     """Parse a query over the cuboid of a keep box; it may declare its own patterns."""
     script = declare.parse(text)
     if len(script.selects) != 1 or script.queries or script.cuboids:
-        raise BadInput("a query box must have one SELECT, after any CREATE PATTERN statements.")
+        raise BadInput("a query box must have one SELECT, after any CREATE PATTERN statements.", code="bad-expression")
     return Query.parse(script.selects[0], {keep.cuboid_name: keep.schema}, keep.patterns | script.patterns)
 
 
-def _types(query: Query) -> operators.Schema:
+def _find_types(query: Query) -> operators.Schema:
     """The columns of a query's result."""
     found = {}
-    for name, type_ in zip(query.names, no_rows(query).schema.types, strict=True):
+    for name, type_ in zip(query.names, make_empty_rows(query).schema.types, strict=True):
         found[name] = _type_of(type_)
     if len(found) < len(query.names):
-        raise BadInput("two columns have the same name.", hint="Rename one with AS.")
+        raise BadInput("two columns have the same name.", hint="Rename one with AS.", code="duplicate-name")
     return found
 
 
@@ -318,12 +330,12 @@ def _type_of(type_: pa.DataType) -> str:
     return "text" if pa.types.is_string(type_) else "float" if pa.types.is_floating(type_) else "integer"
 
 
-def _columns(part: Part, types: operators.Schema) -> dict[str, Array]:
+def _convert_result(part: Part, types: operators.Schema) -> dict[str, Array]:
     """Convert a query's result to the columns of a train."""
-    return {name: _typed(np.asarray(column), types[name]) for name, column in part.items()}
+    return {name: _convert_column(np.asarray(column), types[name]) for name, column in part.items()}
 
 
-def _typed(column: Array, type_: str) -> Array:
+def _convert_column(column: Array, type_: str) -> Array:
     if type_ == LIST:
         return np.fromiter(column.astype(np.float64), object, len(column))
     if type_ == "integer" and column.dtype.kind == "f":
@@ -337,7 +349,7 @@ class _Asking(Operator):
     borrows: ClassVar[bool] = True
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _arrived, (type(self), vars(self).copy(), stream_functions.user_functions())
+        return _arrived, (type(self), vars(self).copy(), stream_functions.list_user_functions())
 
 
 def _arrived(kind: type[_Asking], parameters: dict[str, Any], added: dict[str, Any]) -> _Asking:
@@ -354,18 +366,18 @@ class CuboidQuery(_Asking):
 
     def outputs(self, keep: Keep, kept: operators.Schema) -> dict[str, operators.Schema]:  # noqa: ARG002
         """The columns of the SELECT."""
-        query = _parsed(_is_keep(keep), self.select)
+        query = _parse_query(_is_keep(keep), self.select)
         query.check_continuous("this query")
-        return {"out": _types(query)}
+        return {"out": _find_types(query)}
 
     def step(self, keep: Keep, state: Mapping[str, KeptCuboid], kept: Train) -> dict[str, Train]:
         """Evaluate the query at every arrival."""
         arrivals = state["cuboid"].arrivals(len(kept))
         if arrivals is None:
             return {}
-        query = _parsed(keep, self.select)
-        rows, found = query.selected(arrivals)
-        return {"out": kept.take(rows).with_columns(_columns(found, _types(query)))}
+        query = _parse_query(keep, self.select)
+        rows, found = query.select(arrivals)
+        return {"out": kept.take(rows).with_columns(_convert_result(found, _find_types(query)))}
 
 
 @dataclass(frozen=True)
@@ -384,14 +396,18 @@ class CuboidLookup(_Asking):
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What is asked for: the key of the cuboid."""
+        """The column that is looked up: the key of the cuboid."""
         return (self.by,)
 
     def _query(self, keep: Keep) -> Query:
         wanted = ", ".join(f"{text} AS {name}" for name, text in self.columns.items())
-        query = _parsed(keep, f"SELECT {wanted} FROM {keep.cuboid_name}")
+        query = _parse_query(keep, f"SELECT {wanted} FROM {keep.cuboid_name}")
         if not query.keeps_all or query.names != list(self.columns):
-            raise BadInput("its columns must be expressions over one key.", hint="mean: avg(speed), last: speed[0]")
+            raise BadInput(
+                "its columns must be expressions over one key.",
+                hint="mean: avg(speed), last: speed[0]",
+                code="bad-expression",
+            )
         return query
 
     def outputs(
@@ -401,30 +417,39 @@ class CuboidLookup(_Asking):
         tuples: operators.Schema,
     ) -> dict[str, operators.Schema]:
         """The tuple's columns, and those looked up."""
-        require(tuples, self.by, _key_type(_is_keep(keep).schema))
+        require(tuples, self.by, _find_key_type(_is_keep(keep).schema))
         if not self.columns:
-            raise BadInput("no columns to look up.", hint="lookup: {mean: avg(speed)}")
+            raise BadInput("no columns to look up.", hint="lookup: {mean: avg(speed)}", code="missing-value")
         for name in self.columns:
             if name in tuples:
-                raise BadInput(f"column {name!r} already exists in the tuple.", hint="Rename the result.")
-        found = _types(self._query(_is_keep(keep)))
+                raise BadInput(
+                    f"column {name!r} already exists in the tuple.",
+                    hint="Rename the result.",
+                    code="duplicate-name",
+                    found=name,
+                )
+        found = _find_types(self._query(_is_keep(keep)))
         for name, type_ in found.items():
             if type_ == LIST:
-                raise BadInput(f"column {name!r} is an atomic stream.", hint=f"Write {name}[0], or a function of it.")
+                raise BadInput(
+                    f"column {name!r} is an atomic stream.",
+                    hint=f"Write {name}[0], or a function of it.",
+                    code="bad-type",
+                )
         return {"out": tuples | found}
 
     def step(self, keep: Keep, state: Mapping[str, KeptCuboid], kept: Train, tuples: Train) -> dict[str, Train]:
-        """Look rows up as of each tuple's arrival."""
+        """Look up rows as of each tuple's arrival."""
         known, rows = state["cuboid"].as_of(tuples[self.by], tuples.order[:, 0].copy(), kept.order[:, 0].copy())
         query = self._query(keep)
-        found = _columns(query.rows(rows), _types(query))
+        found = _convert_result(query.compute(rows), _find_types(query))
         if not self.outer:
             return {"out": tuples.take(known).plus(**found)}
-        return {"out": tuples.plus(**{name: _scattered(column, known) for name, column in found.items()})}
+        return {"out": tuples.plus(**{name: _scatter(column, known) for name, column in found.items()})}
 
 
-def _scattered(column: Array, where: Bools) -> Array:
-    """Values at some places, null at the others."""
+def _scatter(column: Array, where: Bools) -> Array:
+    """Spread values over the places where ``where`` is true; the others are null."""
     null: Any = {"f": np.nan, "O": None}.get(column.dtype.kind, NULL_INTEGER)
     whole: Array = np.full(where.size, null, column.dtype)
     whole[where] = column
@@ -433,21 +458,25 @@ def _scattered(column: Array, where: Bools) -> Array:
 
 def _is_keep(box: Any) -> Keep:
     if not isinstance(box, Keep):
-        raise BadInput("its first input is not a keep box.", hint="Give the name of a keep box first.")
+        raise BadInput(
+            "its first input is not a keep box.", hint="Give the name of a keep box first.", code="bad-network"
+        )
     return box
 
 
 # --- what a network publishes
 
 
-def cuboids_of(boxes: Iterable[Any]) -> Catalogue | None:
-    """The cuboids that a network's boxes publish; None if there are none."""
+def collect_cuboids(boxes: Iterable[tuple[Any, Sequence[operators.Schema]]]) -> Catalogue | None:
+    """The cuboids that a network's boxes publish, given each with the schemas of its inputs; None without any."""
     found: dict[str, Schema] = {}
     patterns: dict[str, Pattern] = {}
-    for box in boxes:
-        for name, schema in box.published().items() if isinstance(box, Operator) else ():
+    for box, inputs in boxes:
+        for name, schema in box.published(*inputs).items() if isinstance(box, Operator) else ():
             if name in found:
-                raise BadInput(f"two boxes keep the cuboid {name!r}.", hint="Rename one.")
+                raise BadInput(
+                    f"two boxes keep the cuboid {name!r}.", hint="Rename one.", code="duplicate-name", found=name
+                )
             found[name] = schema
         patterns |= box.patterns if isinstance(box, Keep) else {}
-    return Catalogue(found, patterns, journal=f"../{JOURNAL}") if found else None
+    return Catalogue(found, patterns) if found else None

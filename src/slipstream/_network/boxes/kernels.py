@@ -86,7 +86,7 @@ class Kernel(Protocol):
 
 
 @compiled
-def horizons(groups: Longs, values: Numbers, tops: Numbers) -> tuple[Numbers, Numbers]:
+def compute_horizons(groups: Longs, values: Numbers, tops: Numbers) -> tuple[Numbers, Numbers]:
     """The horizon of its group before and after each arrival; ``tops[g]`` holds the largest values, ascending."""
     before, after = np.empty_like(values), np.empty_like(values)
     size = tops.shape[1]
@@ -103,20 +103,20 @@ def horizons(groups: Longs, values: Numbers, tops: Numbers) -> tuple[Numbers, Nu
     return before, after
 
 
-def kind(type_: str) -> str:
+def choose_kind(type_: str) -> str:
     """How a column of a type is stored."""
     return type_ if type_ in (FLOAT, TEXT) else INTEGER
 
 
-def kinds(types: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+def choose_kinds(types: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
     """How some columns are stored."""
-    return {name: kind(types[name]) for name in names}
+    return {name: choose_kind(types[name]) for name in names}
 
 
-def top_columns(name: str, slack: int, type_: str) -> dict[str, tuple[str, Any]]:
+def make_top_columns(name: str, slack: int, type_: str) -> dict[str, tuple[str, Any]]:
     """The columns of a group's largest values; see ``horizons``."""
     lowest: Any = -np.inf if type_ == FLOAT else NULL_INTEGER
-    return {f"{name} {i}": (kind(type_), lowest) for i in range(slack + 1)}
+    return {f"{name} {i}": (choose_kind(type_), lowest) for i in range(slack + 1)}
 
 
 @dataclass(frozen=True)
@@ -130,15 +130,15 @@ class Horizon:
     @property
     def columns(self) -> dict[str, tuple[str, Any]]:
         """The columns and their initial values."""
-        return top_columns(self.name, self.slack, self.type)
+        return make_top_columns(self.name, self.slack, self.type)
 
     def of(self, groups: Groups) -> Numbers:
         """The largest values of each group, ascending: the first is the horizon."""
-        return groups.table.block(f"{self.name} 0", self.slack + 1, kind(self.type))
+        return groups.table.block(f"{self.name} 0", self.slack + 1, choose_kind(self.type))
 
     def pass_by(self, groups: Groups, codes: Longs, values: Numbers) -> tuple[Bools, Numbers]:
         """Which arrivals are in order, and the horizon of its group after each."""
-        before, after = horizons(codes, values, self.of(groups))
+        before, after = compute_horizons(codes, values, self.of(groups))
         groups.table.touch(codes)
         # a tuple without an order attribute has no place in the order
         return (values >= before) & ~nulls(values), after
@@ -162,7 +162,7 @@ def sort_groups(order: Longs, starts: Longs, values: Numbers) -> Longs:
 
 
 @compiled
-def between(codes: Longs, low: Numbers, high: Numbers, starts: Longs, values: Numbers) -> tuple[Longs, Longs]:
+def find_between(codes: Longs, low: Numbers, high: Numbers, starts: Longs, values: Numbers) -> tuple[Longs, Longs]:
     """The range of places in sorted ``values`` of each row's own code that lie in [low, high]."""
     first, last = np.empty(codes.size, np.int64), np.empty(codes.size, np.int64)
     for i in range(codes.size):
@@ -182,7 +182,7 @@ class Results:
 
     @property
     def kept(self) -> tuple[str, ...]:
-        """What is kept of a tuple until its windows close."""
+        """The columns of a tuple that are kept until its windows close."""
         return (TS, ON, *dict.fromkeys(name for function in self.functions for name in function.arguments))
 
     def of(
@@ -199,20 +199,20 @@ class Results:
         return result | {TRIGGER: trigger}
 
 
-def lowest(values: Numbers) -> Any:
+def find_lowest(values: Numbers) -> Any:
     """The horizon of a group that has passed nothing yet."""
     return NULL_INTEGER if values.dtype.kind == "i" else -np.inf
 
 
-def exact(number: float) -> float:
+def to_exact(number: float) -> float:
     """Convert whole floats to integers, so that 64-bit order values keep all their digits."""
     return int(number) if float(number).is_integer() else number
 
 
-def minus(values: Numbers, size: float) -> Numbers:
+def subtract(values: Numbers, size: float) -> Numbers:
     """``values - size`` that stays at the bottom for groups that have passed nothing yet."""
     if values.dtype.kind == "i":
-        return np.where(values == NULL_INTEGER, NULL_INTEGER, values - exact(size))
+        return np.where(values == NULL_INTEGER, NULL_INTEGER, values - to_exact(size))
     return values - size
 
 
@@ -226,7 +226,7 @@ def concat_column(table: StateTable, slots: Longs, new: Columns, name: str, whic
 
 
 @compiled
-def evictions(groups: Longs, values: Numbers, buffers: Longs) -> Longs:
+def find_evictions(groups: Longs, values: Numbers, buffers: Longs) -> Longs:
     """The row that each arrival evicts from its group's buffer of slack + 1; -1 for none.
 
     ``buffers`` is scratch space, a row per group that begins with its length; of equal rows the earliest goes first.
@@ -260,8 +260,8 @@ class BSortKernel:
 
     def fresh(self) -> State:
         """Empty buffers."""
-        groups = Groups(kinds(self.types, self.group_by), lists=("rows",))
-        return State(groups, (Waiting(groups, "rows", kinds(self.types, (TS, ON, *self.payload))),))
+        groups = Groups(choose_kinds(self.types, self.group_by), lists=("rows",))
+        return State(groups, (Waiting(groups, "rows", choose_kinds(self.types, (TS, ON, *self.payload))),))
 
     def step(self, state: State, inputs: Sequence[Columns]) -> Released:
         """Buffer the new tuples, and release one for each that finds its group's buffer full."""
@@ -271,7 +271,7 @@ class BSortKernel:
         touched, local = state.groups.distinct(codes)
         slots, owner = waiting.of(touched)
         buffers = np.zeros((touched.size, self.slack + 2), dtype=np.int64)
-        out = evictions(np.concatenate([owner, local]), concat_column(waiting.table, slots, new, ON), buffers)
+        out = find_evictions(np.concatenate([owner, local]), concat_column(waiting.table, slots, new, ON), buffers)
         triggers = np.flatnonzero(out >= 0)
         gone = out[triggers]
         released = {name: concat_column(waiting.table, slots, new, name)[gone] for name in (TS, *self.payload)}
@@ -300,11 +300,11 @@ class JoinKernel:
     def fresh(self) -> State:
         """No tuples."""
         known = self._horizons[0].columns | self._horizons[1].columns
-        left, right = (kinds(side, self.group_by) for side in self.types)
+        left, right = (choose_kinds(side, self.group_by) for side in self.types)
         keys = {name: FLOAT if FLOAT in (left[name], right[name]) else left[name] for name in self.group_by}
         groups = Groups(keys, known, ("left", "right"))
         sides = (
-            Partners(groups, name, kinds(types, (TS, ON, *payload)))
+            Partners(groups, name, choose_kinds(types, (TS, ON, *payload)))
             for name, types, payload in zip(("left", "right"), self.types, self.payload, strict=True)
         )
         return State(groups, tuple(sides))
@@ -319,7 +319,7 @@ class JoinKernel:
         left, right = state.parts
         assert isinstance(left, Partners)
         assert isinstance(right, Partners)
-        inputs = [self._alike(side) for side in inputs]
+        inputs = [self._align(side) for side in inputs]
         touched, added = [], []
         for side, mine, horizon in zip((left, right), inputs, self._horizons, strict=True):
             codes = state.groups.codes(mine)
@@ -328,20 +328,20 @@ class JoinKernel:
             taken = {name: mine[name][in_order] for name in (TS, ON, *self.payload[side is right])}
             added.append((mine[ARRIVAL][in_order], side.add(codes[in_order], keys, taken)))
             touched.append(codes)
-        one, two, trigger = pair_all(left, right, added[0], added[1], exact(self.size))
+        one, two, trigger = pair_all(left, right, added[0], added[1], to_exact(self.size))
         released = {name: left.table.take(name, one) for name in self.payload[0]}
         released |= {name: right.table.take(name, two) for name in self.payload[1]}
         released[TS] = np.minimum(left.table.take(TS, one), right.table.take(TS, two))
         groups = state.groups.distinct(np.concatenate(touched))[0]
         for side, partner in zip((left, right), reversed(self._horizons), strict=True):
-            side.expire(groups, minus(partner.of(state.groups)[groups, 0], self.size))
+            side.expire(groups, subtract(partner.of(state.groups)[groups, 0], self.size))
         return released | {TRIGGER: trigger}
 
-    def _alike(self, columns: Columns) -> Columns:
+    def _align(self, columns: Columns) -> Columns:
         """Convert columns that are compared between the sides to one type: an integer can equal a float."""
         mixed = [
             name
             for name in (*self.group_by, *self.keys)
-            if {kind(side[name]) for side in self.types} == {INTEGER, FLOAT}
+            if {choose_kind(side[name]) for side in self.types} == {INTEGER, FLOAT}
         ]
         return {name: values.astype(np.float64) if name in mixed else values for name, values in columns.items()}

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from slipstream._network.boxes.kernels import ARRIVAL, INSTANT, TRIGGER, TS, Released, State, kind, kinds
+from slipstream._network.boxes.kernels import ARRIVAL, INSTANT, TRIGGER, TS, Released, State, choose_kind, choose_kinds
 from slipstream._network.boxes.window_functions import NULL_INTEGER
 from slipstream._network.state.groups import Columns, Groups
 from slipstream._network.state.tables import FLOAT, INTEGER, NONE, TEXT
@@ -18,7 +18,7 @@ _NULL: dict[str, Any] = {INTEGER: NULL_INTEGER, FLOAT: np.nan, TEXT: None}
 
 
 @compiled
-def newest(left: Longs, asked: Longs, right: Longs, told: Longs, before: bool, last: Longs) -> Longs:
+def find_newest(left: Longs, asked: Longs, right: Longs, told: Longs, before: bool, last: Longs) -> Longs:
     """The newest right tuple of each left tuple's key at its arrival, -1 for none; ``last`` is that of each key."""
     found = np.empty(left.size, np.int64)
     k = 0
@@ -44,17 +44,22 @@ class LatestKernel:
 
     def fresh(self) -> State:
         """No keys."""
-        known = {name: (kind(self.types[1][name]), _NULL[kind(self.types[1][name])]) for name in self.payload[1]}
-        return State(Groups(kinds(self.types[0], self.keys), known), ())
+        known = {
+            name: (choose_kind(self.types[1][name]), _NULL[choose_kind(self.types[1][name])])
+            for name in self.payload[1]
+        }
+        return State(Groups(choose_kinds(self.types[0], self.keys), known), ())
 
     def step(self, state: State, inputs: Sequence[Columns]) -> Released:
         """Join each left tuple with its newest right one, and keep the newest of each key."""
         left, right = inputs
         table = state.groups.table
-        mine, theirs = self._codes(state.groups, left, right)
+        mine, theirs = self._find_codes(state.groups, left, right)
         touched, local = state.groups.distinct(np.concatenate([theirs, mine]))
         last = np.full(touched.size, NONE)
-        found = newest(local[theirs.size :], left[INSTANT], local[: theirs.size], right[INSTANT], self.before, last)
+        found = find_newest(
+            local[theirs.size :], left[INSTANT], local[: theirs.size], right[INSTANT], self.before, last
+        )
         here = np.flatnonzero(found != NONE)
         released = {name: left[name] for name in self.payload[0]} | {TS: left[TS], TRIGGER: left[ARRIVAL]}
         for name in self.payload[1]:
@@ -66,7 +71,7 @@ class LatestKernel:
         table.touch(touched[told])
         return released
 
-    def _codes(self, groups: Groups, left: Columns, right: Columns) -> tuple[Longs, Longs]:
+    def _find_codes(self, groups: Groups, left: Columns, right: Columns) -> tuple[Longs, Longs]:
         """The keys of both sides; a stream joined with itself has them once."""
         mine = groups.codes({name: left[name] for name in self.keys} | {TS: left[TS]})
         if all(left[name] is right[name] for name in (*self.keys, TS)):

@@ -93,10 +93,12 @@ class KeyedTable:
         for name, (type_, _) in columns.items():
             if plain_type(type_) == TEXT:
                 raise BadArgument(
-                    f"column {name}: only the key of a keyed table can be text.", hint="Store a number instead."
+                    f"column {name}: only the key of a keyed table can be text.",
+                    hint="Store a number instead.",
+                    code="bad-type",
                 )
-        known = {name: (_kind(type_), value) for name, (type_, value) in columns.items()}
-        self._groups = Groups({name: _kind(type_) for name, type_ in key.items()}, known)
+        known = {name: (_choose_kind(type_), value) for name, (type_, value) in columns.items()}
+        self._groups = Groups({name: _choose_kind(type_) for name, type_ in key.items()}, known)
 
     def rows(self, columns: Mapping[str, Array]) -> Longs:
         """The row of each tuple's key, added if there is none.
@@ -177,7 +179,7 @@ class RowTable:
         self._next = int(self.table.take(_ORDINAL, self.table.slots()).max(initial=-1)) + 1
 
 
-def _kind(type_: str) -> str:
+def _choose_kind(type_: str) -> str:
     plain = plain_type(type_)
     return plain if plain in (FLOAT, TEXT) else INTEGER
 
@@ -196,10 +198,10 @@ class Kept(Protocol):
         """Write what changed; ``batch`` grows."""
 
     def load(self, stores: Sequence[Store]) -> None:
-        """Become what was saved."""
+        """Load the saved state."""
 
     def publish(self, snapshot: Path, number: int, batch: int) -> None:
-        """Write what readers see of it, if anything; ``number`` is that of the partition."""
+        """Write what readers see of the state, if anything; ``number`` is that of the partition."""
 
 
 State: TypeAlias = Mapping[str, Any]  # of KeyedTable, RowTable or Kept
@@ -297,8 +299,8 @@ class Operator:
         """Process a train of every input; returns the trains of the outputs that have tuples."""
         raise NotImplementedError(f"{type(self).__name__}.step")
 
-    def published(self) -> Mapping[str, CuboidSchema]:
-        """The cuboids that readers see of its state, by name."""
+    def published(self, *inputs: Schema) -> Mapping[str, CuboidSchema]:  # noqa: ARG002
+        """The cuboids that readers see of its state, by name, given the schemas of the inputs."""
         return {}
 
     def finish(self, state: State, width: int) -> Mapping[str, Train]:  # noqa: ARG002
@@ -309,7 +311,11 @@ class Operator:
         """The number of an output."""
         if output not in self.ports:
             raise BadInput(
-                f"{self.name or self.kind} has no output {output!r}.", hint=f"It has: {', '.join(self.ports)}."
+                f"{self.name or self.kind} has no output {output!r}.",
+                hint=f"It has: {', '.join(self.ports)}.",
+                code="unknown-name",
+                found=output,
+                expected=[*self.ports],
             )
         return self.ports.index(output)
 
@@ -324,11 +330,19 @@ def require(schema: Schema, column: str, *types: str) -> None:
     It must be: bigint.
     """
     if column not in schema:
-        raise BadInput(f"no column {column!r}.", hint=f"The input has: {', '.join(schema)}.")
+        raise BadInput(
+            f"no column {column!r}.",
+            hint=f"The input has: {', '.join(schema)}.",
+            code="unknown-column",
+            found=column,
+            expected=[*schema],
+        )
     kinds = [plain_type(type_) for type_ in types]
     if types and plain_type(schema[column]) not in (*kinds, UNKNOWN):
         wanted = ", ".join(map(spark_type, kinds))
-        raise BadInput(f"column {column!r} is {spark_type(schema[column])}.", hint=f"It must be: {wanted}.")
+        raise BadInput(
+            f"column {column!r} is {spark_type(schema[column])}.", hint=f"It must be: {wanted}.", code="bad-type"
+        )
 
 
 _registered: dict[str, type[Operator]] = {}
@@ -342,11 +356,19 @@ def register(operator: OperatorClass) -> OperatorClass:
         raise BadArgument(
             f"operator {label}: {operator.name!r} is not a valid name.",
             hint='Set name = "..." in the class, with lower-case letters, digits and underscores.',
+            code="bad-name",
+            found=operator.name,
         )
     if not dataclasses.is_dataclass(operator) or not operator.__dataclass_params__.frozen:  # type: ignore[attr-defined]
-        raise BadArgument(f"operator {label}: not a frozen dataclass.", hint="Write @dataclass(frozen=True) above it.")
+        raise BadArgument(
+            f"operator {label}: not a frozen dataclass.",
+            hint="Write @dataclass(frozen=True) above it.",
+            code="user-code",
+        )
     if not operator.ports or len(set(operator.ports)) != len(operator.ports):
-        raise BadArgument(f"operator {label}: invalid ports {operator.ports}.", hint="Name each output once.")
+        raise BadArgument(
+            f"operator {label}: invalid ports {operator.ports}.", hint="Name each output once.", code="user-code"
+        )
     _registered[operator.name] = operator
     return operator
 
@@ -354,17 +376,17 @@ def register(operator: OperatorClass) -> OperatorClass:
 def find(name: str) -> type[Operator]:
     """The operator class registered under a name."""
     if name not in _registered:
-        raise _not_registered(name)
+        raise _report_unknown(name)
     return _registered[name]
 
 
-def _not_registered(name: str) -> BadInput:
+def _report_unknown(name: str) -> BadInput:
     near = difflib.get_close_matches(name, _registered, 1)
     guess = f"Did you mean {near[0]!r}?" if near else "Give the Python file that registers it with --functions."
-    return BadInput(f"no operator {name!r}.", hint=guess)
+    return BadInput(f"no operator {name!r}.", hint=guess, code="unknown-name", found=name)
 
 
-def registered() -> list[type[Operator]]:
+def list_operators() -> list[type[Operator]]:
     """Return the operator classes that networks can name, in the order in which they were registered."""
     return list(_registered.values())
 
@@ -377,14 +399,14 @@ class Unloaded(Operator):
 
     def outputs(self, *args: Any, **kwargs: Any) -> Mapping[str, Schema]:  # noqa: ARG002
         """Refuse, as :func:`find` does."""
-        raise _not_registered(self.name)
+        raise _report_unknown(self.name)
 
 
 @lru_cache(maxsize=256)
-def unloaded(name: str, takes: int, named: tuple[str, ...]) -> type[Unloaded]:
+def make_unloaded(name: str, takes: int, named: tuple[str, ...]) -> type[Unloaded]:
     """Return the class of an unloaded operator: all that is known is how a file uses it.
 
-    >>> unloaded("braking", 1, ("slower",))({"by": 30}).port("slower")
+    >>> make_unloaded("braking", 1, ("slower",))({"by": 30}).port("slower")
     1
     """
     return type("Unloaded", (Unloaded,), {"name": name, "takes": takes, "ports": ("", *named)})
@@ -415,14 +437,14 @@ def run(
     for found, after in steps:
         for output, train in found.items():
             schema = schemas[operator.port(output)]
-            released[output].append(_later(_check_train(operator, output, train, schema), level, after))
+            released[output].append(_delay(_check_train(operator, output, train, schema), level, after))
     return [
-        _placed(Train.concat(trains), level) if trains else Train.nothing(schema, width)
+        _place(Train.concat(trains), level) if trains else Train.nothing(schema, width)
         for trains, schema in zip(released.values(), schemas, strict=True)
     ]
 
 
-def _later(train: Train, level: int, after: int) -> Train:
+def _delay(train: Train, level: int, after: int) -> Train:
     """Tuples that leave after others of the same arrival, wherever the stream was cut."""
     if not after:
         return train
@@ -431,7 +453,7 @@ def _later(train: Train, level: int, after: int) -> Train:
     return Train(train.ts, train.shed, order, train.columns)
 
 
-def _placed(train: Train, level: int) -> Train:
+def _place(train: Train, level: int) -> Train:
     """Sort tuples and number those with equal keys: the tuples of ``finish`` follow those of ``step``."""
     train = sort_train(train)
     order = train.order.copy()
@@ -449,12 +471,13 @@ def _check_train(operator: Operator, output: str, train: Train, schema: Schema) 
             raise BadInput(
                 f"operator {operator.name or operator.kind}, output {output}: column {name!r} {got}.",
                 hint="step must return the columns that outputs declares.",
+                code="user-code",
             )
         columns[name] = np.asarray(values, _NUMPY.get(type_, np.int64))
     return train.with_columns(columns)
 
 
-def parameters(operator: Operator) -> dict[str, Any]:
+def list_parameters(operator: Operator) -> dict[str, Any]:
     """The parameters that differ from their defaults, as plain values."""
     found = {}
     for field in dataclasses.fields(operator):
@@ -469,7 +492,7 @@ def emits_at_end(box: Any) -> bool:
     return isinstance(box, Operator) and type(box).finish is not Operator.finish
 
 
-def stores_of(states: Mapping[str, Any]) -> Iterable[tuple[str, Kept]]:
+def list_stores(states: Mapping[str, Any]) -> Iterable[tuple[str, Kept]]:
     """The parts of boxes' state that have their own stores, by the names of these."""
     for box, state in states.items():
         if isinstance(state, OperatorState):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from slipstream._network.boxes.kernels import ARRIVAL, TRIGGER, TS, Numbers, Released, State, kind, kinds
+from slipstream._network.boxes.kernels import ARRIVAL, TRIGGER, TS, Numbers, Released, State, choose_kind, choose_kinds
 from slipstream._network.boxes.window_functions import NULL_INTEGER, Function, nulls
 from slipstream._network.state.groups import Columns, Groups
 from slipstream._network.state.tables import FLOAT, INTEGER
@@ -62,11 +62,11 @@ class RunningKernel:
         for function in self.functions:
             known[f"count {function.name}"] = (INTEGER, 0)
             if function.call in _WAYS:
-                known[f"value {function.name}"] = (self._kind(function), 0)
-        return State(Groups(kinds(self.types, self.group_by), known), ())
+                known[f"value {function.name}"] = (self._choose_kind(function), 0)
+        return State(Groups(choose_kinds(self.types, self.group_by), known), ())
 
-    def _kind(self, function: Function) -> str:
-        return FLOAT if function.call == "avg" else kind(self.types[function.arguments[0]])
+    def _choose_kind(self, function: Function) -> str:
+        return FLOAT if function.call == "avg" else choose_kind(self.types[function.arguments[0]])
 
     def step(self, state: State, inputs: Sequence[Columns]) -> Released:
         """Add each tuple to its group, and emit it with the group's aggregates."""
@@ -75,17 +75,17 @@ class RunningKernel:
         codes = groups.codes({name: new[name] for name in self.group_by} | {TS: new[TS]})
         released = {name: new[name] for name in (TS, *self.payload)} | {TRIGGER: new[ARRIVAL]}
         for function in self.functions:
-            released[function.name] = self._function(groups, codes, function, new)
+            released[function.name] = self._apply_function(groups, codes, function, new)
         groups.table.touch(codes)
         return released
 
-    def _function(self, groups: Groups, codes: Longs, function: Function, new: Columns) -> Numbers:
+    def _apply_function(self, groups: Groups, codes: Longs, function: Function, new: Columns) -> Numbers:
         values = new[function.arguments[0]] if function.arguments else codes
         known = ~nulls(values)
         counts = count_up(codes, known, groups.table.values(f"count {function.name}"))
         if function.call not in _WAYS:
             return counts
-        values = values.astype(np.float64) if self._kind(function) == FLOAT else values
+        values = values.astype(np.float64) if self._choose_kind(function) == FLOAT else values
         kept = groups.table.values(f"value {function.name}")
         found = fold(codes, values, known, counts, kept, _WAYS[function.call])
         if function.call == "avg":

@@ -1,10 +1,10 @@
 """The toll box: Linear Road's five answers from a stream of its tuples, beside any other boxes.
 
-It stands on the kernels of the toll engine (``linear_road``): cars, segments and accidents in a ``TollFragment``,
+It uses the kernels of the toll engine (``_linear_road``): cars, segments and accidents in a ``TollFragment``,
 balances in ``Accounts``. Like the engine it works on whole seconds: a tuple waits until nothing that may still be
 accepted belongs to its second. The answers of a second leave with the arrival that completes it, wherever trains end.
 
-Vehicles may be known by text: the box numbers them, and names them again in what it puts out.
+Vehicles may have text ids: the box numbers them, and translates the numbers back in its outputs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 
 from slipstream._cuboid.schema import Schema as CuboidSchema
-from slipstream._cuboid.snapshots import publish
 from slipstream._errors import BadInput
 from slipstream._feeds.intake import find_rivals
 from slipstream._feeds.names import are_valid, ranks
@@ -31,7 +30,13 @@ from slipstream._linear_road.rules import RULES, Rules
 from slipstream._linear_road.state.accounts import Accounts
 from slipstream._linear_road.state.cars import NOWHERE
 from slipstream._linear_road.state.past_queries import open_past
-from slipstream._linear_road.state.published import CUBOIDS, RoadPublisher
+from slipstream._linear_road.state.published import (
+    CUBOIDS,
+    CUBOIDS_BY_TEXT,
+    RoadPublisher,
+    Vehicles,
+    publish_accounts,
+)
 from slipstream._linear_road.state.toll_fragment import NO_CHARGES, NO_ENTRIES, Charges, Entries, TollFragment
 from slipstream._linear_road.tasks.intake import MOST_LATENESS
 from slipstream._network.boxes.operators import KeyedTable, Operator, RowTable, Schema, State, require
@@ -49,7 +54,7 @@ _LEAST = np.iinfo(np.int32).min
 #: a second after all others
 _END = 1 << 40
 
-#: output -> its columns, all integers unless vehicles are known by text, and where an answer of the accounts has them
+#: output -> its columns, all integers unless vehicles have text ids
 _COLUMNS = {
     "notifications": ("vid", "time", "lav", "toll"),
     "alerts": ("vid", "time", "seg"),
@@ -70,7 +75,7 @@ _NOT_A_NAME = -1
 
 @dataclass
 class TollState:
-    """Cars, segments and accounts in the engine's own tables; ``names`` if vehicles are known by text."""
+    """Cars, segments and accounts in the engine's own tables; ``names`` if vehicles have text ids."""
 
     toll: TollFragment
     accounts: Accounts
@@ -92,7 +97,7 @@ class TollState:
             self.names.save(stores[5])
 
     def load(self, stores: Sequence[Store]) -> None:
-        """Become what was saved."""
+        """Load the saved state."""
         self.toll = TollFragment.load(self.toll.rules, *stores[:4], keeps_past=self.is_published)
         self.accounts = Accounts.load(self.accounts.rules, self.accounts.past, stores[4])
         if self.names is not None:
@@ -101,12 +106,13 @@ class TollState:
     def publish(self, snapshot: Path, number: int, batch: int) -> None:
         """Publish the cuboids, if requested."""
         if self.is_published:
-            self.seen.publish(self.toll, snapshot, number, batch)
-            publish.publish(snapshot, "account", number, batch, self.accounts.accounts)
+            vehicles = None if self.names is None else Vehicles(self.names)
+            self.seen.publish(self.toll, snapshot, number, batch, vehicles)
+            publish_accounts(self.accounts.accounts, snapshot, number, batch, vehicles)
 
 
 class Whole(NamedTuple):
-    """Tuples of complete seconds, in the order of time, and when each arrived."""
+    """Tuples of complete seconds in the order of time, and their arrival times."""
 
     tuples: dict[str, Array]
     ts: Longs
@@ -124,30 +130,40 @@ class Toll(Operator):
     publish: bool = False
 
     def __post_init__(self) -> None:
-        # a user's own function (module:function) would be loaded because a file names it
-        if isinstance(self.rules, str) and (own := rule_sets.registered(self.rules)):
+        # module:function is not accepted here: a file must not be able to load a module
+        if isinstance(self.rules, str) and (own := rule_sets.find_registered(self.rules)):
             object.__setattr__(self, "rules", own)  # workers do not know what is registered here
         if isinstance(self.rules, str) and self.rules not in RULES:
-            raise BadInput(f"no rules {self.rules!r}.", hint=f"Rule sets: {', '.join(rule_sets.known())}.")
+            raise BadInput(
+                f"no rules {self.rules!r}.",
+                hint=f"Rule sets: {', '.join(rule_sets.list_rules())}.",
+                code="unknown-value",
+                found=self.rules,
+                expected=[*rule_sets.list_rules()],
+            )
         if not 0 <= self.lateness <= MOST_LATENESS:
-            raise BadInput(f"lateness {self.lateness}: out of range.", hint=f"Give 0 to {MOST_LATENESS} seconds.")
+            raise BadInput(
+                f"lateness {self.lateness}: out of range.",
+                hint=f"Give 0 to {MOST_LATENESS} seconds.",
+                code="out-of-range",
+            )
 
     def outputs(self, tuples: Schema) -> dict[str, Schema]:
         """The five answers, and the rejects."""
         for name in (*NEEDED, *(name for name in FIELDS if name in tuples)):
             require(tuples, name, *(("integer", "text") if name == VID else ("integer",)))
         ids = plain_type(tuples[VID])
-        if ids == "text" and self.publish:
-            raise BadInput("publish: cars are published by number, and vid is text.", hint="Leave publish out.")
         found = {**_COLUMNS, REJECTS: FIELDS}
         schemas: dict[str, Schema] = {
             output: {name: ids if name == VID else "integer" for name in columns} for output, columns in found.items()
         }
         return {**schemas, REJECTS: {**schemas[REJECTS], REASON: "text"}}
 
-    def published(self) -> dict[str, CuboidSchema]:
+    def published(self, *inputs: Schema) -> dict[str, CuboidSchema]:
         """Cars, segments, accidents and accounts."""
-        return CUBOIDS if self.publish else {}
+        if not self.publish:
+            return {}
+        return CUBOIDS_BY_TEXT if inputs and plain_type(inputs[0][VID]) == "text" else CUBOIDS
 
     def fresh(self, tuples: Schema) -> State:
         """An empty road."""
@@ -164,8 +180,8 @@ class Toll(Operator):
         }
 
     def step(self, state: Mapping[str, Any], tuples: Train) -> dict[str, Train]:
-        """Add tuples; returns the answers of the seconds that they complete."""
-        given, verdicts = _judged(tuples)
+        """Add tuples, and return the answers of the seconds that they complete."""
+        given, verdicts = _judge(tuples)
         good = np.flatnonzero(verdicts == GOOD)
         if (names := state["road"].names) is not None:
             given[VID][good] = names.number(pa.array(tuples[VID][good], pa.string()))
@@ -177,12 +193,12 @@ class Toll(Operator):
         late = given["time"][good] < newest - self.lateness
         bad = np.ones(len(tuples), np.bool_)
         bad[good[~late]] = False
-        rejects = [_rejected(tuples.take(bad), given, bad, [*_reasons(verdicts[bad])])]
+        rejects = [_reject(tuples.take(bad), given, bad, [*_list_reasons(verdicts[bad])])]
         if good.size:
             clock[LATEST][row] = newest[-1]
-            whole = self._whole(state["waiting"], tuples, given, good[~late], int(newest[-1]) - self.lateness)
+            whole = self._take_whole(state["waiting"], tuples, given, good[~late], int(newest[-1]) - self.lateness)
             triggers = tuples.take(good)
-            made = self._answered(state["road"], whole, triggers, newest)
+            made = self._answer(state["road"], whole, triggers, newest)
             return {**made, REJECTS: Train.concat([*rejects, made[REJECTS]])}
         return {REJECTS: rejects[0]}
 
@@ -196,19 +212,21 @@ class Toll(Operator):
         order[:, 0] = clock[ARRIVAL][0]
         nothing = np.zeros(1, np.int64)
         whole = _in_order_of_time(waiting.pop(slots))
-        return self._answered(state["road"], whole, Train(nothing, nothing, order, {}), np.array([_END]))
+        return self._answer(state["road"], whole, Train(nothing, nothing, order, {}), np.array([_END]))
 
-    def _answered(self, road: TollState, whole: Whole, triggers: Train, newest: Longs) -> dict[str, Train]:
-        """The answers to tuples of whole seconds, and those that are refused."""
-        whole, refused = _sifted(whole)
+    def _answer(self, road: TollState, whole: Whole, triggers: Train, newest: Longs) -> dict[str, Train]:
+        """Return the answers to tuples of whole seconds, and the rejected tuples."""
+        whole, refused = _sift(whole)
         parts = {**self._answers(road, whole), REJECTS: refused}
         return {
-            name: _train(name, second, ts, _named(columns, road.names), triggers, newest, self.lateness)
+            name: _train(name, second, ts, _name_vehicles(columns, road.names), triggers, newest, self.lateness)
             for name, (second, ts, columns) in parts.items()
         }
 
-    def _whole(self, waiting: RowTable, tuples: Train, given: dict[str, Array], accepted: Longs, until: int) -> Whole:
-        """The tuples of seconds before ``until``; those of later ones wait."""
+    def _take_whole(
+        self, waiting: RowTable, tuples: Train, given: dict[str, Array], accepted: Longs, until: int
+    ) -> Whole:
+        """Return the tuples of seconds before ``until``; later ones wait."""
         slots = waiting.slots()
         old = waiting.pop(slots[waiting.table.take("time", slots) < until])
         new = {**{name: given[name][accepted] for name in FIELDS}, TS: tuples.ts[accepted]}
@@ -218,8 +236,8 @@ class Toll(Operator):
         return _in_order_of_time({name: np.concatenate([old[name], new[name][now]]) for name in (*FIELDS, TS)})
 
     def _answers(self, road: TollState, whole: Whole) -> dict[str, tuple[Longs, Longs, dict[str, Array]]]:
-        """For each output: the second and the arrival time of every answer, and its columns."""
-        entries, charges = _tolled(road.toll, whole)
+        """Return for each output the second and the arrival time of every answer, and its columns."""
+        entries, charges = _toll(road.toll, whole)
         told = {"vid": entries.vid, "time": entries.time, "lav": entries.lav, "toll": entries.toll}
         alerted = entries.alert != NOWHERE
         warned = {"vid": entries.vid[alerted], "time": entries.time[alerted], "seg": entries.alert[alerted]}
@@ -238,15 +256,15 @@ def _in_order_of_time(columns: Mapping[str, Array]) -> Whole:
     return Whole({name: columns[name][order].astype(np.int32) for name in FIELDS}, columns[TS][order])
 
 
-def _judged(tuples: Train) -> tuple[dict[str, Array], Any]:
-    """The fifteen fields of each tuple, and what is to be said of it."""
+def _judge(tuples: Train) -> tuple[dict[str, Array], Any]:
+    """Return the fifteen fields of each tuple, and the verdict on it."""
     implied: dict[str, Any] = {"type": POSITION, "seg": tuples["pos"] // MILE}
     by_text = tuples[VID].dtype == object
     given = {}
     for name in FIELDS:
         values = np.broadcast_to(tuples.columns.get(name, implied.get(name, -1)), len(tuples))
         if name == VID and by_text:
-            values = np.where(nulls(values), _LEAST, 0)  # a number comes when the tuple is accepted
+            values = np.where(nulls(values), _LEAST, 0)  # it is numbered when the tuple is accepted
         # what 32 bits do not hold is out of every range, and so is a null
         given[name] = np.where((values > _LEAST) & (values < -_LEAST), values, _LEAST).astype(np.int32)
     verdicts = judge(given)
@@ -255,26 +273,26 @@ def _judged(tuples: Train) -> tuple[dict[str, Array], Any]:
     return given, verdicts
 
 
-def _reasons(verdicts: Array) -> list[str]:
+def _list_reasons(verdicts: Array) -> list[str]:
     return ["text:vid" if verdict == _NOT_A_NAME else reject_reason(int(verdict)) or "late" for verdict in verdicts]
 
 
-def _rejected(bad: Train, given: dict[str, Array], which: Array, reasons: list[str]) -> Train:
+def _reject(bad: Train, given: dict[str, Array], which: Array, reasons: list[str]) -> Train:
     columns = {name: bad.columns.get(name, given[name][which]) for name in FIELDS}
     wide = {name: values if values.dtype == object else values.astype(np.int64) for name, values in columns.items()}
     return bad.with_columns({**wide, REASON: np.array(reasons, dtype=object)})
 
 
-def _named(columns: dict[str, Array], names: Names | None) -> dict[str, Array]:
-    """Columns in which vehicles are called what the feed calls them."""
+def _name_vehicles(columns: dict[str, Array], names: Names | None) -> dict[str, Array]:
+    """Replace the numbers of vehicles by the ids of the feed."""
     if names is None:
         return columns
     texts = names.texts.take(np.asarray(columns[VID], np.int64))
     return {**columns, VID: np.asarray(texts.to_numpy(zero_copy_only=False))}
 
 
-def _sifted(whole: Whole) -> tuple[Whole, tuple[Longs, Longs, dict[str, Array]]]:
-    """Tuples without duplicates and conflicts, and those as rejects: second, arrival time and columns."""
+def _sift(whole: Whole) -> tuple[Whole, tuple[Longs, Longs, dict[str, Array]]]:
+    """Return tuples without duplicates and conflicts; and those as rejects: second, arrival time and columns."""
     duplicate, conflict = find_rivals(whole.tuples)
     bad = duplicate | conflict
     columns = {name: values[bad].astype(np.int64) for name, values in whole.tuples.items()}
@@ -285,7 +303,7 @@ def _sifted(whole: Whole) -> tuple[Whole, tuple[Longs, Longs, dict[str, Array]]]
     return Whole({name: values[~bad] for name, values in whole.tuples.items()}, whole.ts[~bad]), refused
 
 
-def _tolled(toll: TollFragment, whole: Whole) -> tuple[Entries, Charges]:
+def _toll(toll: TollFragment, whole: Whole) -> tuple[Entries, Charges]:
     """Process position reports, minute by minute."""
     reports = whole.tuples["type"] == POSITION
     time, vid, xway, pos = (whole.tuples[name][reports] for name in ("time", "vid", "xway", "pos"))
@@ -319,7 +337,7 @@ def _train(
     by = np.searchsorted(newest, second.astype(np.int64) + lateness + 1)
     names = [name for name in columns if name != REASON] if output == REJECTS else list(columns)
     # within a second by vehicle and request: whatever the order in which they were computed
-    order = np.lexsort([_sortable(np.asarray(columns[name])) for name in (*names[::-1], VID)] + [second, by])
+    order = np.lexsort([_make_sortable(np.asarray(columns[name])) for name in (*names[::-1], VID)] + [second, by])
     by = by[order]
     return Train(
         np.asarray(ts, np.int64)[order],
@@ -329,5 +347,5 @@ def _train(
     )
 
 
-def _sortable(values: Array) -> Array:
+def _make_sortable(values: Array) -> Array:
     return ranks(values) if values.dtype == object else values

@@ -40,7 +40,11 @@ class Function:
 
 
 def nulls(values: Values) -> Bools:
-    """Where a column is null."""
+    """Where a column is null.
+
+    >>> nulls(np.array([1.5, np.nan]))
+    array([False,  True])
+    """
     if values.dtype.kind == "i":
         return np.asarray(values == NULL_INTEGER)
     return np.asarray(pd.isna(values))
@@ -59,7 +63,7 @@ def encode_column(values: pa.ChunkedArray, type_: str) -> Values:
 ARROW_TYPES = {**TYPES, LIST: pa.list_(pa.float64())}
 
 
-def arrow_array(values: Values, type_: str) -> pa.Array:
+def to_arrow(values: Values, type_: str) -> pa.Array:
     """Convert a column to Arrow, with its nulls; ``encode_column`` converts it back."""
     if type_ == LIST:
         return pa.array(list(values), ARROW_TYPES[LIST])
@@ -109,7 +113,7 @@ class Windows:
         return np.asarray(~np.logical_or.reduce([nulls(column) for column in columns]))
 
     def reduce(self, ufunc: np.ufunc, values: Values, empty: Any = 0) -> Values:
-        """A ufunc such as ``np.add`` over the values of each window's tuples; ``empty`` where there are none."""
+        """Reduce the values of each window by a ufunc such as ``np.add``; ``empty`` for a window without tuples."""
         values = values.astype(np.int64) if values.dtype == bool else values
         if not len(self):
             return values[:0]
@@ -194,7 +198,7 @@ def _apply_user(
     user: WindowFunction | VectorFunction, rows: Sorted, arguments: tuple[str, ...], windows: Windows
 ) -> Values:
     if not len(windows):
-        return _column([], user.returns)
+        return _make_column([], user.returns)
     columns = tuple(rows.column(name) for name in arguments)
     if isinstance(user, WindowFunction):
         return _fold(user, columns, windows)
@@ -213,24 +217,24 @@ _TYPES: dict[str, tuple[np.dtype[Any], Any]] = {
 
 def _fold(user: WindowFunction, arguments: tuple[Values, ...], windows: Windows) -> Values:
     """The user's triple over each window; nulls reach it as None."""
-    columns = [_boxed(values, ~nulls(values)).tolist() for values in arguments]
+    columns = [_box_values(values, ~nulls(values)).tolist() for values in arguments]
     results = []
     for start, end, where in zip(windows.first.tolist(), windows.last.tolist(), windows.at.tolist(), strict=True):
         state = user.init(where)
         for i in range(start, end):
             state = user.incr(state, *(column[i] for column in columns))
         results.append(user.final(state))
-    return _column(results, user.returns)
+    return _make_column(results, user.returns)
 
 
-def _boxed(values: Values, present: Bools) -> Values:
+def _box_values(values: Values, present: Bools) -> Values:
     """Python values, None for null."""
     boxed = values.astype(object)
     boxed[~present] = None
     return boxed
 
 
-def _column(results: list[Any], type_: str) -> Values:
+def _make_column(results: list[Any], type_: str) -> Values:
     if type_ == "text":
         return np.array(results, dtype=object)
     if type_ == "float":
@@ -263,42 +267,42 @@ def _factorize(values: Values, present: Bools) -> tuple[int, int, Longs]:
 
 def _sum(values: Values, present: Bools, windows: Windows) -> Values:
     total = windows.reduce(np.add, np.where(present, values, 0))
-    return _null_where(_count(values, present, windows) == 0, total)
+    return _set_null(_count(values, present, windows) == 0, total)
 
 
-def _avg(values: Values, present: Bools, windows: Windows) -> Values:
+def _average(values: Values, present: Bools, windows: Windows) -> Values:
     total = windows.reduce(np.add, np.where(present, values, 0)).astype(np.float64)
     with np.errstate(invalid="ignore"):
         return np.asarray(total / _count(values, present, windows))
 
 
-def _stddev(values: Values, present: Bools, windows: Windows) -> Values:
+def _compute_stddev(values: Values, present: Bools, windows: Windows) -> Values:
     """The sample deviation, as SQL's: null for a single value."""
     count = _count(values, present, windows)
     window, place = windows.pairs()
-    centre = _avg(values, present, windows)[window]
+    centre = _average(values, present, windows)[window]
     squares = np.where(present[place], (values[place].astype(np.float64) - centre) ** 2, 0.0)
     last = np.cumsum(windows.lengths)
     total = Windows((), last - windows.lengths, last, windows.at).reduce(np.add, squares)
     return np.asarray(np.sqrt(np.where(count > 1, total, np.nan) / np.maximum(count - 1, 1)))
 
 
-def _extreme(ufunc: Any, pick: Callable[[list[Any]], Any]) -> Callable[[Values, Bools, Windows], Values]:
+def _make_extreme(ufunc: Any, pick: Callable[[list[Any]], Any]) -> Callable[[Values, Bools, Windows], Values]:
     def extreme(values: Values, present: Bools, windows: Windows) -> Values:
         if values.dtype == object:
-            boxed = _boxed(values, present).tolist()
+            boxed = _box_values(values, present).tolist()
             ranges = zip(windows.first.tolist(), windows.last.tolist(), strict=True)
             found = [[value for value in boxed[first:last] if value is not None] for first, last in ranges]
-            return _column([pick(part) if part else None for part in found], "text")
+            return _make_column([pick(part) if part else None for part in found], "text")
         ends: Any = np.iinfo(np.int64) if values.dtype.kind == "i" else np.finfo(np.float64)
         worst = ends.max if ufunc is np.minimum else ends.min
         best = windows.reduce(ufunc, np.where(present, values, worst))
-        return _null_where(_count(values, present, windows) == 0, best)
+        return _set_null(_count(values, present, windows) == 0, best)
 
     return extreme
 
 
-def _null_where(empty: Bools, values: Values) -> Values:
+def _set_null(empty: Bools, values: Values) -> Values:
     return np.asarray(np.where(empty, NULL_INTEGER if values.dtype.kind == "i" else np.nan, values), values.dtype)
 
 
@@ -306,10 +310,10 @@ _AGGREGATES: dict[str, Callable[[Values, Bools, Windows], Values]] = {
     "count": _count,
     "count_distinct": _count_distinct,
     "sum": _sum,
-    "avg": _avg,
-    "min": _extreme(np.minimum, min),
-    "max": _extreme(np.maximum, max),
-    "stddev": _stddev,
-    "bool_and": _extreme(np.minimum, min),
-    "bool_or": _extreme(np.maximum, max),
+    "avg": _average,
+    "min": _make_extreme(np.minimum, min),
+    "max": _make_extreme(np.maximum, max),
+    "stddev": _compute_stddev,
+    "bool_and": _make_extreme(np.minimum, min),
+    "bool_or": _make_extreme(np.maximum, max),
 }

@@ -20,7 +20,6 @@ from uuid import uuid4
 from slipstream._errors import BadArgument, BadInput
 from slipstream._network.algebra import TYPES, Arc
 from slipstream._network.boxes.window_functions import encode_column
-from slipstream._network.functions import DELIVERED_TYPES
 from slipstream._network.planning.plan import Plan, plan
 from slipstream._network.planning.stages import Stages, output_keys
 from slipstream._network.quality.shedding import Marker
@@ -33,6 +32,7 @@ from slipstream._network.tasks.parcels import COLUMNS
 from slipstream._network.tasks.sink import COLUMNS as REPORT_COLUMNS
 from slipstream._network.tasks.sink import Sink
 from slipstream._network.tasks.superbox import Superbox
+from slipstream._network.types import DELIVERED_TYPES
 from slipstream._runtime import state_cache
 from slipstream._spark.session import stateful_settings, with_settings
 from slipstream._tools import temporary
@@ -102,7 +102,9 @@ def compile_network(
     rows = {}
     for place, source in enumerate(checked.network.sources):
         if source.name not in inputs:
-            raise BadArgument(f"no input for the source {source.name}.", hint="Give one DataFrame per source.")
+            raise BadArgument(
+                f"no input for the source {source.name}.", hint="Give one DataFrame per source.", code="missing-value"
+            )
         rows[place] = intake.pack_frame(inputs[source.name], source.name, source.schema, place)
     return compile_rows(checked, rows, tables, folder=folder, parallel=parallel)
 
@@ -171,10 +173,18 @@ def _store_tables(checked: Checked, tables: Mapping[str, DataFrame], folder: Pat
 
 def _table(checked: Checked, tables: Mapping[str, DataFrame], name: str) -> DataFrame:
     if name not in tables:
-        raise BadArgument(f"no data for the table {name}.", hint="Give one DataFrame per stored table.")
+        raise BadArgument(
+            f"no data for the table {name}.", hint="Give one DataFrame per stored table.", code="missing-value"
+        )
     schema = next(table.schema for table in checked.network.tables if table.name == name)
     frame = tables[name]
     missing = [column for column in schema if column not in frame.columns]
     if missing:
-        raise BadInput(f"table {name}: no column {missing[0]!r}.", hint=f"It has: {', '.join(frame.columns)}.")
+        raise BadInput(
+            f"table {name}: no column {missing[0]!r}.",
+            hint=f"It has: {', '.join(frame.columns)}.",
+            code="unknown-column",
+            found=missing[0],
+            expected=[*frame.columns],
+        )
     return frame.selectExpr(*(f"cast(`{c}` as {TYPES[t]}) as `{c}`" for c, t in schema.items()))

@@ -127,6 +127,11 @@ class Plan:
                 name = column
         return name
 
+    def is_behind(self, name: str, other: str) -> bool:
+        """Whether what leaves a source or box depends on what leaves another box."""
+        inputs = {node.name: node.inputs for node in self.checked.nodes}
+        return any(arc.origin == other or self.is_behind(arc.origin, other) for arc in inputs.get(name, ()))
+
     @property
     def depth(self) -> int:
         """The highest level."""
@@ -200,7 +205,9 @@ class _Planner:
             return (Way((arc,)),)
         found = tuple(Way((*path.arcs, arc)) for input_ in node.inputs for path in self._paths(input_))
         if len(found) > _MOST_WAYS:
-            raise BadInput(f"{arc}: more than {_MOST_WAYS:,} ways lead there.", hint="Unite fewer streams.")
+            raise BadInput(
+                f"{arc}: more than {_MOST_WAYS:,} ways lead there.", hint="Unite fewer streams.", code="too-large"
+            )
         return found
 
     def _delivery(
@@ -240,7 +247,7 @@ class _Planner:
 
     def _bsort(self, node: Node, box: BSort, origin: Layout) -> Runner:
         payload = {f"p_{name}": expressions.column(name) for name in origin.columns}
-        columns: dict[str, str | None] = {**_ordered(box.order), **payload}
+        columns: dict[str, str | None] = {**_list_order_columns(box.order), **payload}
         side = self._side(node, 0, columns, box.order.group_by)
         kernel = BSortKernel(_types(side), box.order.slack, _groups(box.order), tuple(payload))
         return Runner(node, kernel, (side,), origin, tuple(payload))
@@ -248,7 +255,7 @@ class _Planner:
     def _aggregate(self, node: Node, box: Aggregate, origin: Layout) -> Runner:
         bound, arguments = _bound(box.functions)
         by_tuple = box.order.on == TUP
-        side = self._side(node, 0, _ordered(box.order) | arguments, box.order.group_by)
+        side = self._side(node, 0, _list_order_columns(box.order) | arguments, box.order.group_by)
         kernel = AggregateKernel(
             _types(side),
             box.order.slack,
@@ -264,7 +271,7 @@ class _Planner:
 
     def _clocked(self, node: Node, box: Aggregate, origin: Layout) -> Runner:
         bound, arguments = _bound(box.functions)
-        side = self._side(node, 0, _ordered(box.order) | arguments, box.order.group_by)
+        side = self._side(node, 0, _list_order_columns(box.order) | arguments, box.order.group_by)
         # the clock closes windows of all groups, wherever they are
         clock = replace(
             self._side(node, 1, {ON: expressions.column(box.order.on)}, ()), everywhere=bool(box.order.group_by)
@@ -307,7 +314,7 @@ class _Planner:
             mine = {f"p{side}_{out}": expressions.column(own) for out, (where, own) in names.items() if where == side}
             payload[side].extend(mine)
             keys = {f"k{i}": expressions.column(pair[side]) for i, pair in enumerate(equal)}
-            columns: dict[str, str | None] = {**_ordered(order), **keys, **mine}
+            columns: dict[str, str | None] = {**_list_order_columns(order), **keys, **mine}
             sides.append(self._side(node, side, columns, order.group_by))
         kernel = JoinKernel(
             (_types(sides[0]), _types(sides[1])),
@@ -321,14 +328,17 @@ class _Planner:
 
     def _resample(self, node: Node, box: Resample, origin: Layout) -> Runner:
         bound, arguments = _bound(box.functions)
-        groups = box.right.group_by if box.lag is None else ()
-        left = replace(self._side(node, 0, _ordered(box.left), ()), everywhere=bool(groups))
-        sides = (left, self._side(node, 1, _ordered(box.right) | arguments, groups))
+        is_grouped = bool(box.right.group_by)
+        left = replace(self._side(node, 0, _list_order_columns(box.left), ()), everywhere=is_grouped)
+        sides = [left, self._side(node, 1, _list_order_columns(box.right) | arguments, box.right.group_by)]
+        if is_grouped and box.lag is not None:
+            # how far the right side is retires left tuples for all groups, wherever they are
+            pace = self._side(node, 1, {ON: _list_order_columns(box.right)[ON]}, ())
+            sides.append(replace(pace, everywhere=True))
         types = (_types(sides[0]), _types(sides[1]))
         slack = (box.left.slack, box.right.slack)
         kernel = ResampleKernel(types, slack, _groups(box.right), box.size, box.lag, bound, "start")
-        assert kernel.may_spread == bool(groups)
-        return Runner(node, kernel, sides, origin, (*_groups(box.right), "start", *(f.name for f in bound)))
+        return Runner(node, kernel, tuple(sides), origin, (*_groups(box.right), "start", *(f.name for f in bound)))
 
     def _operator(self, node: Node, origin: Layout) -> Runner:
         key, asking = self._keys(node)
@@ -339,10 +349,10 @@ class _Planner:
         return Runner(node, None, sides, origin, ())
 
     def _keys(self, node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The columns by which the input of an operator may be spread, and of one that asks another box, its questions.
+        """Return the columns by which the input of an operator, and its queries to another box, may be spread.
 
-        They are those of the box whose state it works on. If somebody asks that box from where questions cannot be sent
-        by their key, all of it is in one place.
+        They are those of the box whose state it works on. If another box queries it, and its queries cannot be sent
+        by their key, it runs in one partition.
         """
         lender = self._nodes[node.inputs[0].origin] if _borrows(node) else node
         takers = self._checked.network.consumers(lender.name)
@@ -353,21 +363,21 @@ class _Planner:
         return lender.box.key, node.box.key
 
     def _asks_by_key(self, node: Node, lender: Node) -> bool:
-        """Whether the questions of a box come from sources, or are tuples of the box it asks, which are with their key.
+        """Whether the questions of a box can be in the partition of the row that they ask for.
 
-        Those of other boxes with state are in partitions by other keys, and would come a stage too late.
+        They are tuples of the box it asks, which are with their key, or come from anywhere but behind that box: those
+        of a box with state there would come a stage too late.
         """
         assert isinstance(node.box, Operator)
         assert isinstance(lender.box, Operator)
         if not node.box.key or len(node.box.key) != len(lender.box.key):
             return False
-        sources = {source.name for source in self._checked.network.sources}
         for way in (way for arc in node.inputs[1:] for way in self._paths(arc)):
             if way.origin.origin == lender.name:
                 asked = tuple(self._plan.at_origin(name, way) for name in node.box.key)
                 if not lender.box.passes_key or asked != lender.box.key:
                     return False
-            elif way.origin.origin not in sources:
+            elif self._plan.is_behind(way.origin.origin, lender.name):
                 return False
         return True
 
@@ -390,7 +400,7 @@ def _groups(order: Order) -> tuple[str, ...]:
     return tuple(f"g{i}" for i in range(len(order.group_by)))
 
 
-def _ordered(order: Order) -> dict[str, str | None]:
+def _list_order_columns(order: Order) -> dict[str, str | None]:
     """The columns of every ordered input: the order attribute and its groups, by the kernels' names."""
     columns: dict[str, str | None] = {ON: "0L" if order.on == TUP else expressions.column(order.on)}
     return columns | dict(zip(_groups(order), map(expressions.column, order.group_by), strict=True))
@@ -403,5 +413,5 @@ def _bound(wanted: dict[str, str]) -> tuple[tuple[Function, ...], dict[str, str 
     for place, text in enumerate(wanted.values()):
         call = expressions.parse_call(text)
         mine = tuple(names.setdefault(argument, f"a{len(names)}") for argument in call.arguments)
-        bound.append(Function(f"f{place}", call.function, mine, functions.registered(call.function)))
+        bound.append(Function(f"f{place}", call.function, mine, functions.find_registered(call.function)))
     return tuple(bound), {name: argument for argument, name in names.items()}

@@ -3,9 +3,9 @@
 A box that groups its input needs all tuples of a group in one place, and nothing of other groups. So it can run in as
 many partitions as there are groups, and stays in the stage of the box before it if its groups contain the key of that
 stage. Otherwise, tuples are exchanged between two stages. What concerns all groups, such as a clock that closes their
-windows, goes to all partitions. A keep box and the lookups that ask it by its key are spread by that key. Boxes whose
-answers depend on all tuples (a sort without groups, a resample with a lag, operators without a key) run in one
-partition. Filter, Map, Union and look-ups in stored tables run wherever tuples are.
+windows, goes to all partitions. A keep box and the lookups that ask it by its key are spread by that key, in the stage
+that the last of the questions can reach. Boxes whose answers depend on all tuples (a sort without groups, operators
+without a key) run in one partition. Filter, Map, Union and look-ups in stored tables run wherever tuples are.
 
 With parallelism 1 all boxes run in one stage, unless an expression between two of them needs Spark (``translation``).
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from typing import TypeAlias
 
 from slipstream._errors import BadArgument
@@ -31,7 +32,7 @@ Chain: TypeAlias = tuple[Way, ...]
 class Home:
     """The stage and partition to which the tuples of a side of a box or of an output go.
 
-    ``keys`` are the columns whose hash says to which partition; without any, all go to the first. With ``bounds``
+    ``keys`` are the columns whose hash selects the partition; without any, all go to the first. With ``bounds``
     partitions are ranges of the one key, and these the first of each but the first. An output that is ``anywhere``
     takes its tuples in whatever stage and partition they are. ``everywhere`` sends all of them to all partitions.
     """
@@ -86,7 +87,7 @@ class Stages:
 
     @property
     def listed(self) -> list[StageInfo]:
-        """The stages in their order, for people."""
+        """Descriptions of the stages, in order."""
         return [self._stage(number) for number in range(1, self.count + 1)]
 
     def _stage(self, number: int) -> StageInfo:
@@ -117,9 +118,8 @@ class _StagePlanner:
         self._places: dict[str, tuple[int, ...]] = {}  # which of its groups spread the input of each stateful box
 
     def stages(self) -> Stages:
-        for runner in sorted(self._plan.runners, key=lambda runner: self._plan.levels[runner.node.name]):
-            if runner.is_stateful:
-                self._settle(runner)
+        for name in self._sequence():
+            self._settle(self._runners[name])
         kept = {point.name for point in self._plan.checked.network.kept}
         for name, delivery in self._plan.outputs.items():
             self._made.homes[delivery.layout.id] = self._gather(delivery) if name in kept else Home(0, anywhere=True)
@@ -133,11 +133,11 @@ class _StagePlanner:
         """Where tuples come along several ways, all must have the same key."""
         found = {}
         for name, delivery in self._plan.outputs.items():
-            keys = {self._key_of(chain, delivery) for chain in self._chains(delivery)}
+            keys = {self._find_key(chain, delivery) for chain in self._chains(delivery)}
             found[name] = keys.pop() if len(keys) == 1 else ()
         return found
 
-    def _key_of(self, chain: Chain, delivery: Delivery) -> tuple[str, ...]:
+    def _find_key(self, chain: Chain, delivery: Delivery) -> tuple[str, ...]:
         before = self._runners.get(chain[0].origin.origin)
         if before is None:
             return ()
@@ -145,7 +145,7 @@ class _StagePlanner:
         return tuple(name for name in columns if self._origin_place(name, chain, before) is not None)
 
     def _place_all(self) -> None:
-        """Assign every box its stage: a box without state runs where its input comes from."""
+        """Assign every box its stage: a box without state runs in the stage of its input."""
         reads = int(not self._made.is_read_apart)
         for node in self._plan.checked.nodes:
             before = [self._made.places.get(arc.origin, reads) for arc in node.inputs]
@@ -163,7 +163,7 @@ class _StagePlanner:
                 yield from ((*chain, way) for chain in self._chains(origin.sides[0]))
 
     def _stage_before(self, chain: Chain) -> int:
-        """The stage from which tuples come; of sources 0."""
+        """Return the stage from which tuples arrive; 0 for sources."""
         return self._made.of.get(chain[0].origin.origin, 0)
 
     def _cuts(self, chain: Chain, delivery: Delivery) -> int:
@@ -185,9 +185,37 @@ class _StagePlanner:
 
     # --- where a box goes
 
+    def _sequence(self) -> list[str]:
+        """The stateful boxes, each after those whose tuples it takes, or whose tuples ask for its state."""
+        found = sorted(self._plan.runners, key=lambda runner: self._plan.levels[runner.node.name])
+        runners = {runner.node.name: runner for runner in found if runner.is_stateful}
+        before = {
+            name: [chain[0].origin.origin for chain, _ in (*self._inputs(runner), *self._questions(runner))]
+            for name, runner in runners.items()
+        }
+        try:
+            order = list(TopologicalSorter(before).static_order())
+        except CycleError:  # of two boxes that are asked by what is behind the other; ``_check_lender`` refuses one
+            order = list(runners)
+        return [name for name in order if name in runners]
+
+    def _inputs(self, runner: Runner) -> list[tuple[Chain, Delivery]]:
+        return [(chain, side) for side in runner.sides for chain in self._chains(side)]
+
+    def _questions(self, runner: Runner) -> list[tuple[Chain, Delivery]]:
+        """How other boxes are asked about the state of a box, except by what is behind it."""
+        name = runner.node.name
+        takers = (self._runners.get(node.name) for node in self._plan.checked.network.consumers(name))
+        borrowers = [t for t in takers if t and isinstance(t.node.box, Operator) and t.node.box.borrows]
+        found = [(chain, side) for taker in borrowers for side in taker.sides[1:] for chain in self._chains(side)]
+        origins = ((chain[0].origin.origin, (chain, side)) for chain, side in found)
+        return [asked for origin, asked in origins if origin != name and not self._plan.is_behind(origin, name)]
+
     def _settle(self, runner: Runner) -> None:
         """Put a stateful box into the stage of the boxes before it, or into the next if it needs another key."""
-        chains = [(chain, side) for side in runner.sides for chain in self._chains(side)]
+        # a box that is asked for its state is where the questions can be
+        asked = [(c, side) for c, side in self._questions(runner) if self._is_known(c)]
+        chains = self._inputs(runner) + asked
         stage = max(self._after(chain, side) for chain, side in chains)
         inside = [
             (chain, side)
@@ -205,6 +233,10 @@ class _StagePlanner:
         self._made.keys[name] = tuple(groups[place] for place in places)
         for side in runner.sides:
             self._made.homes[side.layout.id] = self._home(runner, side, stage, places)
+
+    def _is_known(self, chain: Chain) -> bool:
+        origin = self._runners.get(chain[0].origin.origin)
+        return origin is None or origin.node.name in self._made.of
 
     def _home(self, runner: Runner, side: Delivery, stage: int, places: tuple[int, ...]) -> Home:
         if side.everywhere:
@@ -228,6 +260,7 @@ class _StagePlanner:
                 f"box {runner.node.name} ({box.name}) uses the state of {lender}, but its other inputs come from a "
                 "later stage.",
                 hint="Run the network with --parallel 1, and without expressions that only Spark can compute there.",
+                code="bad-network",
             )
 
     def _places_inside(self, inside: list[tuple[Chain, Delivery]]) -> tuple[int, ...] | None:

@@ -82,7 +82,9 @@ def analyse(
     loads = []
     for source in checked.network.sources:
         if source.name not in rates:
-            raise BadArgument(f"no rate for the source {source.name}.", hint=f"Give --rate {source.name}=1000.")
+            raise BadArgument(
+                f"no rate for the source {source.name}.", hint=f"Give --rate {source.name}=1000.", code="missing-value"
+            )
         flow[Arc(source.name)] = rates[source.name]
         nowhere = min((lost.get(way, 0.0) for way in takers(checked.network, source.name)), default=0.0)
         loads.append(BoxLoad(source.name, rates[source.name] * (1 - nowhere), statistics.reading, carried=False))

@@ -21,11 +21,13 @@ import pyarrow as pa
 from slipstream._io.outputs import Batch, read_journal
 from slipstream._network.algebra import Output
 from slipstream._network.quality.qos import Graph
+from slipstream._tools.quantiles import quantiles
 
 #: what is averaged over a run
 _MEANS = ("delay", "good", "delivered", "utility")
 #: the number of quantiles that represent a distribution, so that the driver need not see every tuple
 QUANTILES = 21
+_SHARES = np.linspace(0, 1, QUANTILES).tolist()
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,7 @@ class Measured:
 def _quantiles(values: npt.NDArray[Any]) -> list[Any]:
     if not values.size:
         return []
-    found: list[Any] = np.quantile(values, np.linspace(0, 1, QUANTILES), method="inverted_cdf").tolist()
-    return found
+    return quantiles(values, _SHARES)
 
 
 def _merge_quantiles(parts: list[tuple[list[Any], int]]) -> list[Any]:
@@ -70,9 +71,7 @@ def _merge_quantiles(parts: list[tuple[list[Any], int]]) -> list[Any]:
         return []
     weights = np.concatenate([np.full(len(values), tuples / len(values)) for values, tuples in known])
     values = np.concatenate([np.asarray(values) for values, _ in known])
-    steps = np.linspace(0, 1, QUANTILES)
-    found: list[Any] = np.quantile(values, steps, method="inverted_cdf", weights=weights).tolist()
-    return found
+    return quantiles(values, _SHARES, weights)
 
 
 @dataclass(frozen=True)
@@ -152,8 +151,8 @@ def _line(output: Output, measured: Measured, now: int, delivered: float) -> dic
     }
 
 
-def _mean(graph: Graph, quantiles: list[float]) -> float:
-    return float(graph.over(quantiles).mean())
+def _mean(graph: Graph, values: list[float]) -> float:
+    return float(graph.over(values).mean())
 
 
 def _add_line(total: dict[str, float], line: Mapping[str, Any]) -> dict[str, float]:

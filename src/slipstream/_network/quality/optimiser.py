@@ -66,7 +66,7 @@ def optimise(checked: Checked, statistics: Statistics, check: Callable[[Network]
 
 
 def cheapest_filter_first(checked: Checked, statistics: Statistics) -> tuple[Network, str] | None:
-    """Of two filters in a row, first the one with the larger (1 - selectivity) / cost."""
+    """Of two consecutive filters, put the one with the larger (1 - selectivity) / cost first."""
     for first, _, second, _ in _private_pairs(checked.network, Filter, Filter):
         if statistics.worth(second.name) > statistics.worth(first.name):
             return _swap(checked.network, first, second), f"{second.name} before {first.name}"
@@ -99,7 +99,7 @@ def filter_before_groups(checked: Checked, _: Statistics) -> tuple[Network, str]
 
 
 def filters_as_one(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
-    """Two filters in a row become one, unless they call user functions, which Spark would then call for all tuples."""
+    """Merge two consecutive filters, unless they call user functions, which Spark would then call for all tuples."""
     for first, outer, second, inner in _private_pairs(checked.network, Filter, Filter):
         one, two = outer.predicates[0], inner.predicates[0]
         if not functions.is_python(expressions.user_calls(one) | expressions.user_calls(two)):
@@ -110,7 +110,7 @@ def filters_as_one(checked: Checked, _: Statistics) -> tuple[Network, str] | Non
 
 
 def maps_as_one(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
-    """Two maps in a row become one, unless that would compute something twice."""
+    """Merge two consecutive maps, unless that would compute something twice."""
     for first, before, second, after in _private_pairs(checked.network, Map, Map):
         inner, outer = before.columns, after.columns
         source = checked.inputs(first)[0]
@@ -217,7 +217,7 @@ def _uses(text: str) -> set[str]:
     return {name for _, name in expressions.columns(text)}
 
 
-def _argued(box: Aggregate | Resample) -> set[str]:
+def _find_arguments(box: Aggregate | Resample) -> set[str]:
     """The columns that the arguments of a box's window functions use."""
     calls = map(expressions.parse_call, box.functions.values())
     return {name for call in calls for argument in call.arguments for name in _uses(argument)}
@@ -247,10 +247,10 @@ def _input_needs(checked: Checked, node: Node, side: int, ports: list[set[str]])
         case BSort() | Join():
             return _kept(checked, node, side, ports[0])
         case Aggregate():
-            return {box.order.on} if side else _order_needs(box.order) | _argued(box)
+            return {box.order.on} if side else _order_needs(box.order) | _find_arguments(box)
         case Resample():
             order = (box.left, box.right)[side]
-            return _order_needs(order) | (_argued(box) if side else set())
+            return _order_needs(order) | (_find_arguments(box) if side else set())
 
 
 def _kept(checked: Checked, node: Node, side: int, wanted: set[str]) -> set[str]:

@@ -40,6 +40,7 @@ class Graph:
             raise BadInput(
                 f"QoS graph {points}: not a graph of utility.",
                 hint="Give points [x, utility] with growing x and utilities from 0 to 1.",
+                code="malformed-value",
             )
 
     def at(self, x: float) -> float:

@@ -77,7 +77,7 @@ def measure(
     return _Meter(spark, checked, dict(tables or {})).measure(samples)
 
 
-def best_of(work: Any, times: int = 3) -> float:
+def time_best(work: Any, times: int = 3) -> float:
     """The shortest of a few runs, which is the least disturbed one."""
     taken = []
     for _ in range(times):
@@ -99,7 +99,7 @@ class _Meter:
 
     def _stored(self) -> functions.Stored:
         """The tables that users' functions read."""
-        wanted = {name for function in functions.with_tables() for name in functions.tables_of(function)}
+        wanted = {name for function in functions.with_tables() for name in functions.find_tables(function)}
         found: dict[str, dict[str, Any]] = {}
         for table in self._checked.network.tables:
             if table.name in wanted and table.name in self._tables:
@@ -142,8 +142,8 @@ class _Meter:
         count = max(frame.count(), 1)
         outputs = self._outputs(node, frame)
         first = outputs[Arc(node.name)]
-        idle = best_of(lambda: frame.write.format("noop").mode("overwrite").save())
-        busy = best_of(lambda: first.write.format("noop").mode("overwrite").save())
+        idle = time_best(lambda: frame.write.format("noop").mode("overwrite").save())
+        busy = time_best(lambda: first.write.format("noop").mode("overwrite").save())
         for arc, output in outputs.items():
             self._arcs[arc] = output.toArrow()
         cores = self._spark.sparkContext.defaultParallelism
@@ -193,17 +193,18 @@ class _Meter:
         assert runner.kernel is not None
         kernel = runner.kernel
         released = kernel.step(kernel.fresh(), inputs)
-        taken = best_of(lambda: kernel.step(kernel.fresh(), inputs), 2)
+        taken = time_best(lambda: kernel.step(kernel.fresh(), inputs), 2)
         self._arcs[Arc(runner.node.name)] = self._released(runner, released)
         return Figures(taken / count, (released[TS].size / count,))
 
     def _inputs(self, runner: Runner) -> list[Columns]:
-        order = np.argsort(np.concatenate([self._arcs[arc]["_seq"].to_numpy() for arc in runner.node.inputs]))
+        arcs = [runner.node.inputs[side.side] for side in runner.sides]
+        order = np.argsort(np.concatenate([self._arcs[arc]["_seq"].to_numpy() for arc in arcs]), kind="stable")
         arrival = np.empty(order.size, np.int64)
         arrival[order] = np.arange(order.size)
         inputs: list[Columns] = []
         taken = 0
-        for side, arc in zip(runner.sides, runner.node.inputs, strict=True):
+        for side, arc in zip(runner.sides, arcs, strict=True):
             wanted = (f"{text} as `{name}`" for name, text in side.layout.columns.items())
             columns = self._frame(arc).selectExpr("_ts as ts", "_seq", *wanted).toArrow()
             here = arrival[taken : taken + columns.num_rows]

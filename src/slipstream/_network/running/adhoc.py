@@ -26,6 +26,7 @@ def attach(spark: SparkSession, execution: Execution, point: str, query: Network
         raise BadInput(
             f"network {query.name}: its source must be the connection point {point}.",
             hint="Its one source needs exactly: " + ", ".join(f"{n}: {t}" for n, t in schema.items()) + ".",
+            code="bad-network",
         )
     checked = check(query, spark)
     made = Execution.lay_out(folder, query)
@@ -40,6 +41,10 @@ def detach(query: Execution) -> None:
     """Disconnect an ad hoc query: it keeps what has arrived, and nothing more will."""
     place = query.folder / ATTACHED
     if not place.exists():
-        raise BadArgument(f"{query.folder}: not attached to anything.", hint="Give the folder of an attached query.")
+        raise BadArgument(
+            f"{query.folder}: not attached to anything.",
+            hint="Give the folder of an attached query.",
+            code="wrong-file-type",
+        )
     where = json.loads(place.read_text(encoding="utf-8"))
     Execution.open(Path(where["folder"])).history(where["point"]).detach(query.folder / "in" / where["source"])

@@ -136,11 +136,11 @@ class PointHistory:
         for span in spans:
             beyond -= span.tuples
             enough = self.point.keep_tuples is not None and beyond >= self.point.keep_tuples
-            if not enough and not self._expired(span):
+            if not enough and not self._is_expired(span):
                 return
             span.path.unlink()
 
-    def _expired(self, span: Span) -> bool:
+    def _is_expired(self, span: Span) -> bool:
         seconds = self.point.keep_seconds
         return seconds is not None and last_arrival(span.path) < (time.time() - seconds) * 1e6
 

@@ -1,4 +1,4 @@
-"""Runs a network from its start to the end of its input, under people's control."""
+"""Runs a network to the end of its input; it can be paused, stepped and stopped meanwhile."""
 
 from __future__ import annotations
 

@@ -43,11 +43,12 @@ def _failure(network: Network, folder: Path | None, error: Exception, again: str
     causes = re.findall(r"\w+(?:Error|Exception): [^\n]+", str(error))
     if not causes:
         what = re.sub(r"\[STREAM_FAILED\].*?terminated with exception: ", "", str(error)).splitlines()[0][:300]
-        return Unavailable(f"network {network.name} stopped: {what}", hint=again)
-    fixed = f" If you fixed --functions: {again}" if folder else ""
+        return Unavailable(f"network {network.name} stopped: {what}", hint=again, code="task-failed")
+    fixed = f" If you fixed a function: {again}" if folder else ""
     return BadInput(
         f"network {network.name} stopped: {causes[-1][:300]}",
         hint=f"Fix the expression, the function or the tuples, and run it in another folder.{fixed}",
+        code="task-failed",
     )
 
 

@@ -24,7 +24,7 @@ from slipstream._cuboid.query.sql import Query
 from slipstream._cuboid.schema import AST, Schema
 from slipstream._cuboid.snapshots import files
 from slipstream._cuboid.snapshots.snapshot import Snapshot
-from slipstream._cuboid.sources import source_columns
+from slipstream._cuboid.sources import list_source_columns
 from slipstream._errors import BadArgument
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import FIELDS, POSITION
@@ -47,15 +47,18 @@ if TYPE_CHECKING:
 TRAIN = 50_000
 
 
-def single_cuboid(script: Script) -> tuple[str, Schema]:
+def find_cuboid(script: Script) -> tuple[str, Schema]:
     """Return the one cuboid that a script declares."""
     if len(script.cuboids) != 1:
         raise BadArgument(
             f"--schema declares {len(script.cuboids)} cuboids; a stream fills one.",
             hint="CREATE CUBOID stock (stock_id INT KEY, price AST(10))",
+            code="bad-expression",
         )
     if script.selects:
-        raise BadArgument("A continuous query needs a name.", hint="CREATE QUERY name AS SELECT ...")
+        raise BadArgument(
+            "A continuous query needs a name.", hint="CREATE QUERY name AS SELECT ...", code="missing-value"
+        )
     return next(iter(script.cuboids.items()))
 
 
@@ -66,13 +69,18 @@ def build_network(script: Script, ranges: tuple[int, ...] = ()) -> Network:
     >>> [node.name for node in net.nodes], [output.name for output in net.outputs]
     (['s', 'q'], ['q'])
     """
-    name, schema = single_cuboid(script)
+    name, schema = find_cuboid(script)
     _check_queries(script)
     if list(ranges) != sorted(set(ranges)):
-        raise BadArgument(f"--ranges {ranges}: not in increasing order.", hint="Give the first key of each range.")
+        raise BadArgument(
+            f"--ranges {ranges}: not in increasing order.",
+            hint="Give the first key of each range.",
+            code="out-of-range",
+            found=ranges,
+        )
     builder = Builder(name)
-    box = _unused(name, script.queries)
-    source = builder.source(_unused("stream", [*script.queries, box]), **source_columns(schema))
+    box = _find_unused(name, script.queries)
+    source = builder.source(_find_unused("stream", [*script.queries, box]), **list_source_columns(schema))
     kept = source.through(Keep(declare.format_declarations(name, schema, script.patterns), ranges), name=box)
     for label, text in script.queries.items():
         kept.through(CuboidQuery(text.strip()), name=label).to(label)
@@ -85,11 +93,11 @@ def _check_queries(script: Script) -> None:
     for label, text in script.queries.items():
         Query.parse(text, script.cuboids, script.patterns).check_continuous(label)
     if REJECTS in script.queries:
-        raise BadArgument(f"A query cannot be named {REJECTS}.", hint="Choose another name.")
+        raise BadArgument(f"A query cannot be named {REJECTS}.", hint="Choose another name.", code="bad-name")
 
 
-def _unused(name: str, names: Mapping[str, Any] | list[str]) -> str:
-    return _unused(f"{name}_", names) if name in names else name
+def _find_unused(name: str, names: Mapping[str, Any] | list[str]) -> str:
+    return _find_unused(f"{name}_", names) if name in names else name
 
 
 def _keep_of(network: Network) -> Keep:
@@ -102,7 +110,9 @@ def open_existing(out: Path, network: Network) -> Execution | None:
     snapshot = out / files.FOLDER
     if (snapshot / files.FILE).exists() and files.Catalogue.read(snapshot).cuboids != _keep_of(network).published():
         raise BadArgument(
-            f"--out {out}: has another cuboid.", hint="Give another folder, or the schema it was started with."
+            f"--out {out}: has another cuboid.",
+            hint="Give another folder, or the schema it was started with.",
+            code="different-job",
         )
     if _is_unfinished(out):
         shutil.rmtree(out)
@@ -113,6 +123,7 @@ def open_existing(out: Path, network: Network) -> Execution | None:
         raise BadArgument(
             f"--out {out}: was started with other queries, patterns or ranges.",
             hint="Give another folder, or the original ones.",
+            code="different-job",
         )
     return found
 
@@ -130,13 +141,15 @@ def is_run(where: str) -> bool:
 
 def read_run(where: str, schema: Schema, columns: Mapping[str, str]) -> pa.Table:
     """Return the tuples of a run for a cuboid: its position reports, or all if the cuboid has their ``type``."""
-    wanted = source_columns(schema)
+    wanted = list_source_columns(schema)
     fields = {name: columns.get(name, name) for name in wanted}
     for name, field in fields.items():
         if field not in FIELDS:
             raise BadArgument(
                 f"{where}: no column '{field}'; it has: {', '.join(FIELDS)}.",
                 hint=f"Map one of them: --columns {name}=FIELD.",
+                code="unknown-column",
+                expected=[*FIELDS],
             )
     run = Run.open(where)
     tuples = run.tuples(run.minutes)
@@ -195,5 +208,5 @@ def summary(execution: Execution) -> dict[str, Any]:
 
 
 def _rtc(out: Path) -> dict[str, Any]:
-    measured = consistency.figures(consistency.moments(out))
+    measured = consistency.compute_figures(consistency.read_moments(out))
     return {name: measured[name] for name in ("arrival_rate_per_s", "commit_us", "stable") if name in measured}

@@ -42,17 +42,29 @@ def read_table(path: Path, schema: Schema) -> pa.Table:
     A value that does not fit is an error that gives its line; nothing is left out.
     """
     if not path.exists():
-        raise BadArgument(f"{path}: no such file or run.", hint="Give a CSV, JSON lines or Parquet file, or a run.")
+        raise BadArgument(
+            f"{path}: no such file or run.",
+            hint="Give a CSV, JSON lines or Parquet file, or a run.",
+            code="no-such-file",
+        )
     wanted = pa.schema([field for field in arrow_schema(schema) if field.name not in (SEQ, TS)])
     try:
         table = _read(path, wanted)
         names = table.column_names
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         where = _bad_line(path, wanted, schema) or f"{path}: {str(error).splitlines()[0]}"
-        raise BadInput(where, hint=f"It must have: {', '.join(f'{n} {t}' for n, t in schema.items())}.") from error
+        raise BadInput(
+            where, hint=f"It must have: {', '.join(f'{n} {t}' for n, t in schema.items())}.", code="unreadable-file"
+        ) from error
     missing = [name for name in schema if name not in names]
     if missing:
-        raise BadInput(f"{path}: no column {missing[0]!r}.", hint=f"It has: {', '.join(names)}.")
+        raise BadInput(
+            f"{path}: no column {missing[0]!r}.",
+            hint=f"It has: {', '.join(names)}.",
+            code="unknown-column",
+            found=missing[0],
+            expected=[*names],
+        )
     return pa.table([_cast(path, name, table[name], wanted.field(name).type) for name in wanted.names], schema=wanted)
 
 
@@ -63,6 +75,7 @@ def _cast(path: Path, name: str, column: pa.ChunkedArray, type_: pa.DataType) ->
         raise BadInput(
             f"{path}, column {name}: {str(error).splitlines()[0]}.",
             hint="Correct the values, or the type of the column in the network.",
+            code="bad-type",
         ) from error
 
 

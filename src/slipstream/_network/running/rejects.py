@@ -21,14 +21,14 @@ from slipstream._network.tasks.sink import Tuples
 REASON = "reason"
 
 
-def unconnected(network: Network) -> dict[str, Arc]:
+def find_unconnected(network: Network) -> dict[str, Arc]:
     """Return the unconnected arcs of rejects, by names that no output has.
 
     >>> from slipstream._network import Builder, Keep
     >>> net = Builder("n")
     >>> kept = net.source("s", vid="integer").through(Keep("CREATE CUBOID car (vid INT KEY)"), name="car")
     >>> kept.to("kept")
-    >>> unconnected(net.build())
+    >>> find_unconnected(net.build())
     {'car.rejects': Arc(origin='car', port=1)}
     """
     if any(end.name == REJECTS for end in network.ends):
@@ -42,7 +42,7 @@ def unconnected(network: Network) -> dict[str, Arc]:
 
 
 def is_rejects(name: str) -> bool:
-    """Whether a name is one that :func:`unconnected` gives to rejects; names of outputs have no dots."""
+    """Whether a name is one that :func:`find_unconnected` gives to rejects; names of outputs have no dots."""
     return name.endswith(f".{REJECTS}")
 
 

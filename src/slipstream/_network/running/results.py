@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 
 from slipstream._io import outputs
 from slipstream._network.algebra import Schema
-from slipstream._network.functions import DELIVERED_TYPES
 from slipstream._network.running.trains import SEQ, SHED, TS
+from slipstream._network.types import DELIVERED_TYPES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

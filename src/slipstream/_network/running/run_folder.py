@@ -1,4 +1,4 @@
-"""The folder in which a network runs: trains in, outputs out, under people's control.
+"""The folder in which a network runs: its trains, its outputs, and the files that control it.
 
 It is the folder of a job (``_runtime.job``), with these additional files:
 
@@ -45,8 +45,8 @@ from slipstream._io.sources import Feed, has_ended, is_open, last_offsets
 from slipstream._network import files
 from slipstream._network.algebra import Arc, Filter, Network, Source
 from slipstream._network.boxes import operators
-from slipstream._network.boxes.archive import archive_boxes, trip_schema
-from slipstream._network.boxes.cuboids import cuboids_of
+from slipstream._network.boxes.archive import archive_boxes, make_trip_schema
+from slipstream._network.boxes.cuboids import collect_cuboids
 from slipstream._network.planning.compiler import Compiled, compile_rows
 from slipstream._network.quality import shedding
 from slipstream._network.quality.monitor import Monitor
@@ -61,6 +61,7 @@ from slipstream._network.tasks import sink
 from slipstream._network.tasks.intake import REJECT_TYPES, pack_frame, with_source
 from slipstream._runtime.job import CONTROL, Job, lock_folder
 from slipstream._runtime.job import FILE as JOB
+from slipstream._runtime.status import has_finished
 from slipstream._tools.logs import append_lines, read_lines
 from slipstream._tools.staging import atomic_write, check_new
 
@@ -163,7 +164,7 @@ class Execution:
     @classmethod
     def _create(cls, folder: Path, network: Network, parallel: int = 1, to: Wheres | None = None) -> Execution:
         check_new(folder, label="", hint=ANOTHER)
-        wheres = destinations_of(network, to or {})
+        wheres = collect_destinations(network, to or {})
         destinations.check_unused(folder, wheres)
         for source in network.sources:
             (folder / "in" / source.name).mkdir(parents=True)
@@ -177,6 +178,7 @@ class Execution:
             raise BadArgument(
                 f"{folder}: not the folder of a network.",
                 hint="`slipstream network run FILE --input SOURCE=RECORDING --out DIR` starts one.",
+                code="wrong-file-type",
             )
         return cls.of(folder, files.load(folder / FILE))
 
@@ -284,14 +286,14 @@ class Execution:
         self._replace(SOURCES, json.dumps({name: feed.to_dict() for name, feed in feeds.items()}, indent=2))
         self.feeds = dict(feeds)
 
-    def _received(self, source: str) -> Path:
+    def _locate_received(self, source: str) -> Path:
         return self.folder / CHECKPOINT / "feeds" / source
 
     def connect(self, query: StreamingQuery) -> None:
         """Connect the feeds, now that the query is ready."""
         if self.feeds and not self._have_ended(query):
             for name, feed in self.feeds.items():
-                feed.with_settings(self.kafka).connect(self._received(name))
+                feed.with_settings(self.kafka).connect(self._locate_received(name))
 
     def has_more_input(self, query: StreamingQuery) -> bool:
         """Release the trains that are due; returns whether more input is to come."""
@@ -374,7 +376,13 @@ class Execution:
         known = {str(place) for place in self.places}
         for name, share in wanted.items():
             if name not in known or not 0 <= share <= 1:
-                raise BadArgument(f"cannot drop {share} at {name!r}.", hint=f"Places: {'; '.join(sorted(known))}.")
+                raise BadArgument(
+                    f"cannot drop {share} at {name!r}.",
+                    hint=f"Places: {'; '.join(sorted(known))}.",
+                    code="unknown-name",
+                    found=name,
+                    expected=[*sorted(known)],
+                )
         self._replace(shedding.SHARES, json.dumps({name: share for name, share in wanted.items() if share}))
 
     def _log_shed(self, source: str, train: str, tuples: int, dropped: Mapping[str, int]) -> None:
@@ -382,8 +390,15 @@ class Execution:
         line = {"source": source, "train": train, "tuples": tuples, "dropped": dict(dropped)}
         append_lines(self.folder / "shed.jsonl", [line])
 
+    def has_finished(self) -> bool:
+        """Whether all input was processed; refuses outputs that something else has changed since."""
+        if not (self.feeds or self.recording) or not has_finished(self.folder, self.source) or self.waiting():
+            return False
+        outputs.check_tables(self.folder, Job.read(self.folder).id)
+        return True
+
     def shed(self) -> list[dict[str, Any]]:
-        """What load shedding has dropped, per train of recordings and per batch of feeds."""
+        """The tuples that load shedding has dropped, per train of recordings and per batch of feeds."""
         batches = [
             {"source": source, "train": f"batch-{entry['batch']}", "tuples": entry["taken"][source], "dropped": dropped}
             for entry in self.monitor.entries()
@@ -411,7 +426,11 @@ class Execution:
     ) -> Compiled:
         """Compile the network over what arrives in this folder, with its outputs, connection points and taps."""
         inputs = {place: self._input(spark, source, place, trains) for place, source in enumerate(self.network.sources)}
-        taps = {point.name: point.arc for point in self.network.points} | self.taps | rejects.unconnected(self.network)
+        taps = (
+            {point.name: point.arc for point in self.network.points}
+            | self.taps
+            | rejects.find_unconnected(self.network)
+        )
         drops = {(place.taker, place.side, place.is_output): bit for bit, place in enumerate(self.places)}
         shared = any(self._readers(spark, name) > 1 for name in self.feeds)
         return compile_rows(
@@ -436,7 +455,7 @@ class Execution:
         if source.name in self.feeds:
             tasks = self._readers(spark, source.name)
             feed = replace(self.feeds[source.name].with_settings(self.kafka), tasks=tasks)
-            received, control = self._received(source.name), str((self.folder / CONTROL).absolute())
+            received, control = self._locate_received(source.name), str((self.folder / CONTROL).absolute())
             return with_source(feed.open(spark, received, openings=_openings(feed), alone=True, control=control), place)
         folder = self.folder / "in" / source.name
         if not (self.folder / ATTACHED).exists():
@@ -465,7 +484,8 @@ class Execution:
             own=self.own,
             keys=made.keys,
         )
-        if cuboids := cuboids_of(node.box for node in self.network.nodes):
+        checked = self.checked(spark)
+        if cuboids := collect_cuboids((node.box, checked.inputs(node)) for node in checked.nodes):
             cuboids.write(self.folder / FOLDER)
         return made.start(partial(self._deliver, committed, sending), self.folder / CHECKPOINT)
 
@@ -475,7 +495,9 @@ class Execution:
         schemas = {output.name: found[output.arc] for output in self.network.outputs}
         schemas = {REJECTS: REJECT_TYPES, **schemas}  # a recording may have an output of that name
         stored = {name: sink.stored_schema(schema, made.plan.keys) for name, schema in schemas.items()}
-        return stored | {name: trip_schema(box, schemas[name]) for name, box in archive_boxes(self.network).items()}
+        return stored | {
+            name: make_trip_schema(box, schemas[name]) for name, box in archive_boxes(self.network).items()
+        }
 
     def is_warm(self, query: StreamingQuery) -> bool:
         """Whether a query's openings are over, so that the start of Spark does not delay the first tuples.
@@ -547,6 +569,8 @@ class Execution:
             raise BadArgument(
                 f"{point}: no such connection point.",
                 hint=f"Points: {', '.join(kept) or 'none; add some under points:'}.",
+                code="unknown-name",
+                expected=[*kept],
             )
         return PointHistory(self.folder / "points" / point, kept[point])
 
@@ -582,7 +606,9 @@ class Execution:
     def _arc(self, name: str) -> Arc:
         arcs = {end.name: end.arc for end in self.network.ends} | self.taps
         if name not in arcs:
-            raise BadArgument(f"{name}: no such output.", hint=f"Outputs: {', '.join(arcs)}.")
+            raise BadArgument(
+                f"{name}: no such output.", hint=f"Outputs: {', '.join(arcs)}.", code="unknown-name", expected=[*arcs]
+            )
         return arcs[name]
 
 
@@ -606,19 +632,25 @@ def newest_tuples(folder: Path, name: str, last: int = 20) -> list[dict[str, Any
     return results.newest_results(folder, name, last)
 
 
-def destinations_of(network: Network, more: Wheres) -> dict[str, list[str]]:
+def collect_destinations(network: Network, more: Wheres) -> dict[str, list[str]]:
     """The destinations of a network's outputs besides their tables: those in the network, and ``more``.
 
     >>> from slipstream._network import Builder
     >>> net = Builder("n")
     >>> net.source("cars", speed="integer").to("all", None, "console")
-    >>> destinations_of(net.build(), {"all": ["text:/tmp/all.csv"]})
+    >>> collect_destinations(net.build(), {"all": ["text:/tmp/all.csv"]})
     {'all': ['console', 'text:/tmp/all.csv']}
     """
     found = {output.name: list(output.to) for output in network.outputs if not output.view}
     for name, wheres in more.items():
         if name not in found and name != REJECTS:
-            raise BadArgument(f"--to {name}=...: no such output.", hint=f"Outputs: {', '.join([*found, REJECTS])}.")
+            raise BadArgument(
+                f"--to {name}=...: no such output.",
+                hint=f"Outputs: {', '.join([*found, REJECTS])}.",
+                code="unknown-name",
+                expected=[*found, REJECTS],
+                found=name,
+            )
         found[name] = list(dict.fromkeys([*found.get(name, []), *wheres]))
     return {name: wheres for name, wheres in found.items() if wheres}
 
@@ -628,7 +660,12 @@ def check_taps(network: Network, arcs: Iterable[Arc]) -> None:
     names = {place.name for place in network.places}
     for arc in arcs:
         if arc.origin not in names:
-            raise BadArgument(f"no arc {str(arc)!r} to tap.", hint=f"Arcs begin at: {', '.join(sorted(names))}.")
+            raise BadArgument(
+                f"no arc {str(arc)!r} to tap.",
+                hint=f"Arcs begin at: {', '.join(sorted(names))}.",
+                code="unknown-name",
+                expected=[*sorted(names)],
+            )
 
 
 def pushdown_predicate(network: Network, source: str, tapped: Iterable[Arc] = ()) -> str:

@@ -131,7 +131,9 @@ def rename_columns(text: str, rename: Callable[[str, str], str]) -> str:
         marks = [part.meta for part in column.find_all(exp.Identifier)]
         if not all("start" in mark and "end" in mark for mark in marks):
             raise BadInput(
-                f"{text[:200]!r}: {column.sql()} is not a column.", hint="Quote names that are SQL keywords."
+                f"{text[:200]!r}: {column.sql()} is not a column.",
+                hint="Quote names that are SQL keywords.",
+                code="bad-expression",
             )
         start, end = min(m["start"] for m in marks), max(m["end"] for m in marks)
         spots.append((start, end, rename(column.table, column.name)))
@@ -160,7 +162,11 @@ def parse_call(text: str) -> Call:
     """
     found = split_words(text)
     if len(found) < 3 or found[0].kind != NAME or found[1].text != "(" or closing_bracket(found, 1) != len(found) - 1:
-        raise BadInput(f"{quote(text)} is not a window function call.", hint="Write avg(speed), count(*), my_f(a, b).")
+        raise BadInput(
+            f"{quote(text)} is not a window function call.",
+            hint="Write avg(speed), count(*), my_f(a, b).",
+            code="bad-expression",
+        )
     name, inner = found[0].lower, found[2:-1]
     if name == "mean":
         name = "avg"

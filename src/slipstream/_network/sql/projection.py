@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from slipstream._io.formats.decoding import TYPES as ARROW_TYPES
 from slipstream._network.algebra import TYPES
-from slipstream._network.boxes.window_functions import arrow_array, encode_column
+from slipstream._network.boxes.window_functions import encode_column, to_arrow
 from slipstream._network.sql.translation import TUPLE, Program, answer_to
 from slipstream._network.tasks.parcels import (
     ARROW,
@@ -91,7 +91,7 @@ class _Ask:
     def _tuples(self, parcel: TrainParcel) -> pa.RecordBatch:
         number, program = _program(self.superbox, parcel)
         train, count = parcel.train, len(parcel.train)
-        fields = [arrow_array(train.columns[name], type_) for name, type_ in program.columns.items()]
+        fields = [to_arrow(train.columns[name], type_) for name, type_ in program.columns.items()]
         struct = pa.StructArray.from_arrays(fields, names=list(program.columns))
         empty = {"what": pa.array(np.full(count, TUPLE_ROW, np.int32))}
         columns = [empty.get(part.name, pa.nulls(count, part.type)) for part in ARROW]
@@ -129,7 +129,7 @@ class _Answer:
         prefix = self.superbox.translations.prefixes[parcel.address]
         further = self.superbox.carry(self.stage, Cargo(computed={prefix: parcel.train}))
         keys = labels(self.superbox.parallel)
-        sorter = Sorter(self.superbox.stages.homes, self.superbox.parallel)
+        sorter = Sorter(self.superbox.stages.homes, self.superbox.parallel, self.stage)
         for key, parcels in zip(keys, sorter.sort(further, keys.index(row.key)), strict=True):
             if parcels:
                 yield row._replace(key=key, chunk=load.with_parcels(parcels).to_bytes())

@@ -89,7 +89,7 @@ class Translations:
         return isinstance(box, Map) and any(self._found(text, arc) is None for text in box.columns.values())
 
     def is_filtered(self, arc: Arc) -> bool:
-        """Whether tuples come from a join whose predicate only Spark can check."""
+        """Whether tuples result from a join whose predicate only Spark can check."""
         runner = self._runners.get(arc.origin)
         return runner is not None and isinstance(runner.node.box, Join) and self.predicate(runner) is None
 

@@ -52,7 +52,7 @@ class Column(NamedTuple):
 Function: TypeAlias = Callable[[Mapping[str, Column]], Column]
 
 
-def dtype_of(kind: str) -> np.dtype[Any]:
+def choose_dtype(kind: str) -> np.dtype[Any]:
     """The dtype of values of a kind; decimals are integers in units of their last digit."""
     return np.dtype({"float": np.float64, "text": object, "boolean": bool}.get(kind, np.int64))
 
@@ -67,7 +67,7 @@ def decode(values: Array) -> Column:
 
 def encode(column: Column, type_: str, count: int) -> Array:
     """Encode a column for the boxes, where booleans are integers."""
-    dtype = np.dtype(np.int64) if type_ == "boolean" else dtype_of(type_)
+    dtype = np.dtype(np.int64) if type_ == "boolean" else choose_dtype(type_)
     values = np.broadcast_to(column.values, (count,)).astype(dtype, copy=False)
     if not column.null.any():
         return values
@@ -113,7 +113,7 @@ def convert(wanted: Type, have: Type, compute: Function) -> Function:
         return compute
     if have == NULL:
         zero: Any = "" if wanted.kind == "text" else 0
-        dtype = dtype_of(wanted.kind)
+        dtype = choose_dtype(wanted.kind)
         return lambda _: Column(np.array(zero, dtype), np.ones((), dtype=bool), NONE)
     if wanted.kind == "float":
         return lambda columns: map_values(compute(columns), lambda values: _to_double(values, have.scale))

@@ -36,12 +36,12 @@ from slipstream._network.sql.values import (
     Type,
     Untranslatable,
     as_decimal,
+    choose_dtype,
     combine_strict,
     convert,
     decimal_type,
     decode,
     difference,
-    dtype_of,
     encode,
     fit,
     map_values,
@@ -71,6 +71,7 @@ class Expression:
             raise BadInput(
                 f"{self.text!r}: overflow or division by zero{' where ' * bool(tuple_)}{tuple_}.",
                 hint="Filter out such tuples first, or use try_divide, nullif or CASE.",
+                code="arithmetic-error",
             )
         return encode(found, self.type, count)
 
@@ -162,7 +163,7 @@ def _strictly(type_: Type, parts: Sequence[Function], operation: Callable[..., A
 
 
 def _constant(type_: Type, value: Any) -> tuple[Type, Function]:
-    dtype = dtype_of(type_.kind)
+    dtype = choose_dtype(type_.kind)
     made = Column(np.array(value, dtype), NONE, NONE)
     return type_, lambda _: made
 
@@ -506,7 +507,7 @@ def _cast(self: _Translator, node: exp.Cast) -> tuple[Type, Function]:
     if pair == ("integer", "integer"):
         return wanted, (lambda columns: fit(of(columns), wanted.size)) if wanted.size < type_.size else of
     if pair == ("float", "integer"):
-        return wanted, lambda columns: _truncated(of(columns), wanted.size)
+        return wanted, lambda columns: _truncate(of(columns), wanted.size)
     if pair == ("boolean", "integer"):
         return _strictly(wanted, [of], lambda values: values.astype(np.int64))
     if pair == ("integer", "text"):
@@ -514,7 +515,7 @@ def _cast(self: _Translator, node: exp.Cast) -> tuple[Type, Function]:
     raise Untranslatable(node.sql())
 
 
-def _truncated(column: Column, size: int) -> Column:
+def _truncate(column: Column, size: int) -> Column:
     """Convert doubles to integers, towards zero; NaN and numbers that are too large have failed."""
     limit = 2.0 ** (size - 1)
     whole = np.trunc(column.values)
@@ -530,7 +531,7 @@ def _floor(self: _Translator, node: exp.Expr) -> tuple[Type, Function]:
     if type_.kind == "integer":
         return LONG, of
     rounded = np.floor if isinstance(node, exp.Floor) else np.ceil
-    return LONG, lambda columns: _truncated(map_values(of(columns), rounded), 64)
+    return LONG, lambda columns: _truncate(map_values(of(columns), rounded), 64)
 
 
 @_rule(exp.Abs)
@@ -714,11 +715,11 @@ def _own(
     def compute(columns: Mapping[str, Column]) -> Column:
         found = [of(columns) for _, of in arguments]
         count = max((part.values.size for part in found if part.values.ndim), default=1)
-        series = [pd.Series(_boxed(part, count)) for part in found]
+        series = [pd.Series(_box_values(part, count)) for part in found]
         made = scalar.over(*series, tables=tables)
         null = made.isna().to_numpy()
         zero: Any = "" if wanted == TEXT else 0
-        dtype = dtype_of(wanted.kind)
+        dtype = choose_dtype(wanted.kind)
         values = (
             made.where(~made.isna(), zero).to_numpy().astype(dtype) if null.any() else made.to_numpy().astype(dtype)
         )
@@ -728,7 +729,7 @@ def _own(
     return wanted, compute
 
 
-def _boxed(column: Column, count: int) -> Array:
+def _box_values(column: Column, count: int) -> Array:
     values, null = np.broadcast_to(column.values, (count,)), np.broadcast_to(column.null, (count,))
     if not null.any():
         return values

@@ -86,7 +86,7 @@ def intern_again(places: Longs, heap: Bytes, size: int) -> None:
 
 
 def bits(values: Array) -> Longs:
-    """Integers as they are; floats as their bits, such that zeros are equal, and NaNs too.
+    """Return integers unchanged, and floats as their bits, such that zeros are equal, and NaNs too.
 
     >>> bits(np.array([0.0, -0.0])).tolist()
     [0, 0]

@@ -81,7 +81,7 @@ def more_room(found: Longs, needed: int) -> Longs:
 
 
 @compiled
-def partners_of(mine: Chains, slot: int, theirs: Chains, size: float, found: Longs, count: int) -> tuple[Longs, int]:
+def add_partners(mine: Chains, slot: int, theirs: Chains, size: float, found: Longs, count: int) -> tuple[Longs, int]:
     """Add the partners that a tuple has on the other side to ``found``, in the order of their arrival."""
     low, high, wanted = mine.on[slot] - size, mine.on[slot] + size, mine.hashes[slot]
     begin = count
@@ -114,14 +114,14 @@ def pair_new(
         begin = count
         if k == rights.size or (i < lefts.size and left_at[i] < right_at[k]):
             put(left, lefts[i])
-            found, count = partners_of(left, lefts[i], right, size, found, count)
+            found, count = add_partners(left, lefts[i], right, size, found, count)
             for pair in range(begin, count):
                 found[pair, 1] = found[pair, 0]
                 found[pair, 0], found[pair, 2] = lefts[i], left_at[i]
             i += 1
         else:
             put(right, rights[k])
-            found, count = partners_of(right, rights[k], left, size, found, count)
+            found, count = add_partners(right, rights[k], left, size, found, count)
             for pair in range(begin, count):
                 found[pair, 1], found[pair, 2] = rights[k], right_at[k]
             k += 1

@@ -534,7 +534,7 @@ def apply_delta(tables: Sequence[StateTable], blob: bytes) -> None:
     begin = 0
     while begin < len(blob):
         if begin + _SECTION.size > len(blob):
-            raise BadInput("State of a box is damaged.", hint="Use an earlier checkpoint.")
+            raise BadInput("State of a box is damaged.", hint="Use an earlier checkpoint.", code="damaged-checkpoint")
         number, *lengths = _SECTION.unpack_from(blob, begin)
         begin += _SECTION.size
         table, parts = tables[number], []

@@ -75,7 +75,13 @@ def to_chunks(frame: DataFrame, name: str, schema: Schema) -> DataFrame:
     """Convert any DataFrame with the columns of a source to chunks, each a train."""
     missing = [column for column in schema if column not in frame.columns]
     if missing:
-        raise BadInput(f"input {name}: no column {missing[0]!r}.", hint=f"It has: {', '.join(frame.columns)}.")
+        raise BadInput(
+            f"input {name}: no column {missing[0]!r}.",
+            hint=f"It has: {', '.join(frame.columns)}.",
+            code="unknown-column",
+            found=missing[0],
+            expected=[*frame.columns],
+        )
     hidden = [column for column in (SEQ, SHED) if column in frame.columns]
     # Spark's time of the batch, not the worker's: it is the same when the batch is repeated
     arrival = TS if TS in frame.columns else f"unix_micros(current_timestamp()) AS {TS}"

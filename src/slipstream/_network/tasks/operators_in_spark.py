@@ -21,8 +21,8 @@ from slipstream._io import outputs
 from slipstream._io.chunks import CHUNK, LAST, OPENING
 from slipstream._io.outputs import REJECTS, Written
 from slipstream._network.boxes.kernels import State
-from slipstream._network.boxes.operators import Kept, KeyedTable, OperatorState, stores_of
-from slipstream._network.boxes.window_functions import ARROW_TYPES, arrow_array
+from slipstream._network.boxes.operators import Kept, KeyedTable, OperatorState, list_stores
+from slipstream._network.boxes.window_functions import ARROW_TYPES, to_arrow
 from slipstream._network.flow import Train
 from slipstream._network.planning.plan import Plan
 from slipstream._network.quality.shedding import Marker
@@ -57,16 +57,16 @@ class Carrier:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows of a task."""
-        return (record_batch(self._carried(row)) for row in read_rows(batches))
+        return (record_batch(self._carry(row)) for row in read_rows(batches))
 
-    def _carried(self, row: Row) -> Iterator[Row]:
+    def _carry(self, row: Row) -> Iterator[Row]:
         """Send something of every row to every partition, so that all number tuples alike."""
         keys = labels(self.superbox.parallel)
         if row.what == CHUNK:
             train, load = intake.read_row(self.superbox.plan, row, self.marker)
             source = self.superbox.plan.checked.network.sources[row.source].name
             parcels = self.superbox.carry(1, Cargo(sources={source: train}))
-            sorter = Sorter(self.superbox.stages.homes, self.superbox.parallel)
+            sorter = Sorter(self.superbox.stages.homes, self.superbox.parallel, stage=1)
             for key, mine in zip(keys, sorter.sort(parcels, row.seq % len(keys)), strict=True):
                 said = load.with_parcels(mine, dropped=load.dropped)
                 yield row._replace(key=key, what=PARCELS, chunk=said.to_bytes())
@@ -120,11 +120,11 @@ class Boxes:
     @property
     def stores(self) -> tuple[str, ...]:
         """The names of the stores: one for all tables, and those of state with its own representation."""
-        return ("boxes", *(f"{name}__{store}" for name, kept in stores_of(self.states) for store in kept.stores))
+        return ("boxes", *(f"{name}__{store}" for name, kept in list_stores(self.states) for store in kept.stores))
 
     def _kept(self, stores: Sequence[Store]) -> Iterator[tuple[Kept, list[Store]]]:
         rest = iter(stores[1:])
-        for _, kept in stores_of(self.states):
+        for _, kept in list_stores(self.states):
             yield kept, [next(rest) for _ in kept.stores]
 
 
@@ -157,7 +157,7 @@ class SuperboxStage(FrameStage[Boxes]):
         """Process tuples; the results for outputs are emitted, or written and reported."""
         came = [Row(*row) for part in rows for row in part[list(Row._fields)].itertuples(index=False, name=None)]
         passing = [row for row in came if row.what in (REPORT, DELIVERED)]
-        arrived = self._arrived(came)
+        arrived = self._read_arrived(came)
         if arrived.is_opening:
             passing += [row for row in came if row.what == OPENING]
         else:
@@ -169,7 +169,7 @@ class SuperboxStage(FrameStage[Boxes]):
     def _keys(self) -> Sequence[int]:
         return labels(self._superbox.parallel)
 
-    def _arrived(self, rows: list[Row]) -> Arrived:
+    def _read_arrived(self, rows: list[Row]) -> Arrived:
         if self._number == 1:
             return intake.read_batch(self._superbox.plan, rows, batch_number(), self._marker)
         loads = (row for row in sorted(rows, key=lambda row: row.seq) if row.what == PARCELS)
@@ -190,18 +190,18 @@ class SuperboxStage(FrameStage[Boxes]):
         released = self._superbox.visit(self._number, state.states, Cargo(arrived.trains, inboxes), last=last)
         yield from (Row(self.key, source, 0, LAST, 0, b"") for source in arrived.ended)
         yield from self._parcels([p for p in arrived.parcels if p.stage != self._number] + released.parcels)
-        yield from self._delivered(released) if self._sink is None else self._written(released, arrived, self._sink)
+        yield from self._deliver(released) if self._sink is None else self._written(released, arrived, self._sink)
 
     def _parcels(self, parcels: list[TrainParcel]) -> Iterator[Row]:
         """The rows for later stages."""
         here = self._keys.index(self.key)
-        sorter = Sorter(self._superbox.stages.homes, self._superbox.parallel)
-        # parcels for later stages are in their partition already
+        sorter = Sorter(self._superbox.stages.homes, self._superbox.parallel, self._number + 1)
+        # those for stages after the next are in their partition already
         for key, mine in zip(self._keys, sorter.sort(parcels, here), strict=True):
             if mine:
                 yield Row(key, 0, here, PARCELS, 0, Load(mine).to_bytes())
 
-    def _delivered(self, released: StageOutput) -> Iterator[Row]:
+    def _deliver(self, released: StageOutput) -> Iterator[Row]:
         for name, train in released.outputs:
             parcel = TrainParcel(self._number, self._superbox.plan.outputs[name].layout.id, train)
             yield Row(self.key, 0, 0, DELIVERED, 0, Load([parcel]).to_bytes())
@@ -252,6 +252,6 @@ class Unpacker:
             fields = pa.struct([(column, ARROW_TYPES[type_]) for column, type_ in types.items()])
             columns[name] = pa.nulls(len(train), fields)
             if name == output:
-                arrays = [arrow_array(train.columns[column], type_) for column, type_ in types.items()]
+                arrays = [to_arrow(train.columns[column], type_) for column, type_ in types.items()]
                 columns[name] = pa.StructArray.from_arrays(arrays, fields=list(fields))
         return pa.record_batch(columns)

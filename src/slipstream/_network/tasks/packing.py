@@ -111,4 +111,8 @@ def unpack(blob: bytes, width: int) -> Matrix:
         planes = np.frombuffer(_CODEC.decompress(blob[_HEADER.size + 9 * width :], size), np.uint8)
         return join_planes(planes, lows, widths, count)
     except (struct.error, OSError, MemoryError, *MALFORMED) as error:
-        raise BadInput(f"State of {len(blob)} bytes is damaged: {error}.", hint="Use an earlier checkpoint.") from error
+        raise BadInput(
+            f"State of {len(blob)} bytes is damaged: {error}.",
+            hint="Use an earlier checkpoint.",
+            code="damaged-checkpoint",
+        ) from error

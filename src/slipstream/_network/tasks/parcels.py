@@ -126,10 +126,15 @@ def _numpy(column: pa.ChunkedArray) -> Array:
 
 @dataclass(frozen=True)
 class Sorter:
-    """Sorts parcels by the partitions of the next stages."""
+    """Sorts parcels by the partitions of the next stage, the number of which is ``stage``.
+
+    What all partitions of a later stage take is sent to all of them only from the stage before it: otherwise every
+    partition on the way would pass its copy on to all.
+    """
 
     homes: Mapping[int, Home]
     parallel: int
+    stage: int
 
     def sort(self, parcels: Iterable[TrainParcel], here: int = 0) -> list[list[TrainParcel]]:
         """The parcels for each partition; those that can go anywhere stay in the partition ``here``."""
@@ -141,7 +146,7 @@ class Sorter:
 
     def _parts(self, parcel: TrainParcel, here: int) -> Iterator[tuple[int, Train]]:
         home = self.homes.get(parcel.address) if parcel.stage != SPARK else None
-        if home is None or home.anywhere:
+        if home is None or home.anywhere or (home.everywhere and parcel.stage > self.stage):
             yield here, parcel.train
         elif home.everywhere:
             yield from ((part, parcel.train) for part in range(self.parallel))

@@ -26,7 +26,7 @@ from slipstream._io import outputs
 from slipstream._io.outputs import COLUMNS, Written
 from slipstream._network.algebra import ConnectionPoint, Network, Schema
 from slipstream._network.boxes.archive import archive_boxes, to_trips
-from slipstream._network.boxes.window_functions import ARROW_TYPES, arrow_array
+from slipstream._network.boxes.window_functions import ARROW_TYPES, to_arrow
 from slipstream._network.quality.monitor import Measured
 from slipstream._network.running.connection_points import PointHistory
 from slipstream._network.running.trains import SEQ, TS
@@ -60,7 +60,7 @@ class Tuples:
 
     def arrays(self) -> dict[str, pa.Array]:
         """The columns with their nulls."""
-        return {name: arrow_array(values, self.types[name]) for name, values in self.columns.items()}
+        return {name: to_arrow(values, self.types[name]) for name, values in self.columns.items()}
 
 
 def key_columns(keys: Iterable[str]) -> list[str]:

@@ -143,7 +143,7 @@ class Superbox:
     ) -> _Passage:
         trains = {Arc(name): train for name, train in cargo.sources.items() if len(train)}
         inboxes = {address: list(parts) for address, parts in cargo.inboxes.items()}
-        now = _Passage(number, between, inboxes, self._matched(cargo.computed), trains)
+        now = _Passage(number, between, inboxes, self._match(cargo.computed), trains)
         for level in range(self.plan.depth + 1):
             for runner in self._runners[level]:
                 if not runner.is_stateful or (not between and self.stages.of[runner.node.name] == number):
@@ -153,7 +153,7 @@ class Superbox:
             for delivery, place, way in self._deliveries[level]:
                 found = self._before(way.arcs, delivery, now)
                 if found is not None and len(found):
-                    self._send(self._delivered(found, delivery, place, way), delivery, now)
+                    self._send(self._convert(found, delivery, place, way), delivery, now)
         now.parcels += [TrainParcel(SPARK, self._numbers[prefix], train) for prefix, train in now.asked.items()]
         return now
 
@@ -212,14 +212,14 @@ class Superbox:
             now.ways[arcs] = self._pass(before, arcs[-2], arcs[-1]) if before is not None and len(before) else None
         return now.ways[arcs]
 
-    def _matched(self, computed: Mapping[Prefix, Train]) -> dict[Prefix, Train]:
+    def _match(self, computed: Mapping[Prefix, Train]) -> dict[Prefix, Train]:
         """Tuples back from Spark; of the pairs of a join, only those that satisfy it."""
         found = dict(computed)
         for prefix, train in computed.items():
             if len(prefix) == 1 and self.translations.is_filtered(prefix[0]):
                 box = self._nodes[prefix[0].origin].box
                 assert isinstance(box, Join)
-                found[prefix] = train.take(_satisfied(train, box))
+                found[prefix] = train.take(_find_satisfied(train, box))
         return found
 
     def _pass(self, train: Train, before: Arc, arc: Arc) -> Train:
@@ -255,7 +255,7 @@ class Superbox:
             return train
         return train.take((train.shed >> bit) & 1 == 0)
 
-    def _delivered(self, train: Train, delivery: Delivery, place: int, way: Way) -> Train:
+    def _convert(self, train: Train, delivery: Delivery, place: int, way: Way) -> Train:
         """Convert tuples to the layout of a side of a box or an output."""
         train = self._shed(train, (delivery.name, delivery.side, delivery.is_output))
         columns = {name: self._column(train, text, way.arcs[-1]) for name, text in delivery.layout.columns.items()}
@@ -370,7 +370,7 @@ class Superbox:
         return Train(train.ts[one], train.shed[one], keys, found)
 
 
-def _satisfied(train: Train, box: Join) -> Bools:
+def _find_satisfied(train: Train, box: Join) -> Bools:
     """Which pairs satisfy a join, now that Spark has evaluated its predicate."""
     met = np.asarray(train.columns[answer_to(box.predicate)] == 1)
     if not box.outer:

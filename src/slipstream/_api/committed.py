@@ -1,0 +1,44 @@
+"""What results and trips share: which batch a moment means, and which columns of an output are the user's."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from slipstream._errors import BadArgument
+from slipstream._io import outputs
+from slipstream._io.outputs import BATCH
+from slipstream._network.running import results
+from slipstream._network.running.trains import TS
+
+
+def batch_at(folder: Path, moment: int | datetime) -> int:
+    """Return the last batch that was committed at a moment; -1 before the first."""
+    batches = outputs.read_journal(folder)
+    if isinstance(moment, datetime):
+        aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return sum(batch.committed_ms <= aware.timestamp() * 1000 for batch in batches) - 1
+    if not -1 <= moment < len(batches):
+        raise BadArgument(
+            f"{folder}: batch {moment} is not committed.", hint=f"Batches 0 to {len(batches) - 1} are.", code="not-kept"
+        )
+    return moment
+
+
+def own_columns(columns: list[str]) -> list[str]:
+    """Return the columns of an output that are the user's.
+
+    >>> own_columns(["id", BATCH])
+    ['id']
+    """
+    hidden = {BATCH, TS, *results.order_columns(columns)}
+    return [name for name in columns if name not in hidden]
+
+
+def quoted(columns: list[str]) -> list[str]:
+    """Return names as Spark selects columns of any name.
+
+    >>> quoted(["speed (km/h)"])
+    ['`speed (km/h)`']
+    """
+    return [f"`{name}`" for name in columns]
