@@ -100,6 +100,39 @@ def test_rows_are_removed_one_by_one(steps: list[tuple[bool, int, int]]) -> None
     assert {key: cars.stream(key, "speed").tolist() for key in plain} == {k: v[:4] for k, v in plain.items()}
 
 
+@pytest.mark.parametrize("large", [1, 1 << 20])
+@given(st.lists(st.tuples(st.sampled_from(["put", "put", "remove", "keep", "clear", "delta"]), st.integers(0, 12))))
+def test_a_delta_has_the_rows_that_changed_since_the_last_one_sorted_by_key(
+    large: int, steps: list[tuple[str, int]]
+) -> None:
+    """Whatever moved into the places of removed rows, and whether these had changed themselves."""
+    with patch("slipstream._cuboid.fragment._LARGE", large):
+        follow_changes(steps)
+
+
+def follow_changes(steps: list[tuple[str, int]]) -> None:
+    cars, there, changed = Fragment(CAR), set[int](), set[int]()
+    for step, key in steps:
+        if step == "put":
+            cars.upsert(np.array([key, key]))
+            there, changed = there | {key}, changed | {key}
+        elif step == "remove":
+            cars.remove(np.array([key]))
+            there.discard(key)
+        elif step == "keep":
+            cars.keep(cars.rows["key"] % 3 != key % 3)
+            there = {one for one in there if one % 3 != key % 3}
+        elif step == "clear":
+            cars.clear()
+            there = set()
+        else:
+            assert cars.delta()["key"].tolist() == sorted(changed & there)
+            changed = set()
+        changed &= there
+    assert cars.delta()["key"].tolist() == sorted(changed)
+    assert not cars.delta().size
+
+
 def test_a_fragment_grows_and_forgets() -> None:
     cars = Fragment(CAR)
     keys = np.arange(50_000, dtype=np.int64) * 7919

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,22 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from measure import Measured, machine, measured
-from slipstream._archive.reports import ReportTrips
 from slipstream._bench.validation.editions import find_edition
 from slipstream._bench.validation.validator import validate
 from slipstream._city.simulate import simulate
 from slipstream._city.traffic import Traffic
-from slipstream._linear_road import replay
 from slipstream._linear_road.job.engine import Settings, toll_run
 from slipstream._linear_road.job.layout import ANSWERS, ANSWERS_AND_TRIPS, TRIPS
-from slipstream._linear_road.replay import read_minute, select_second
-from slipstream._linear_road.rules import RULES
-from slipstream._linear_road.state.accounts import Accounts
-from slipstream._linear_road.state.past_queries import Past
-from slipstream._linear_road.state.toll_fragment import TollFragment
-from slipstream._linear_road.tasks.stages import Hop, account_stage, toll_stage, trip_stage
 from slipstream._runtime import metrics
-from slipstream._runtime.store import MemoryStore
 from slipstream._spark import session
 
 if TYPE_CHECKING:
@@ -148,40 +138,3 @@ def test_validating_three_hours_of_ten_expressways(
         verdict = validate(spark, whole, [tolled[0]], edition=find_edition("2004"), response_times=False)
     assert verdict.passed
     print(f"\nvalidated in {cost.seconds / 60:.1f} min (goal 30), {cost.gib:.1f} GiB (goal 12); {machine()}")
-
-
-def test_the_stages_alone(run: Run) -> None:
-    """What is left without Spark: one core, one fragment, thirty expressways in batches of 20 s."""
-    fragment, accounts = TollFragment(RULES["2004"]), Accounts(RULES["2004"], Past(None))
-    stores, trips = [MemoryStore() for _ in range(6)], ReportTrips()
-    spent = dict.fromkeys(("trains", "tolls", "deltas", "trips", "their deltas", "accounts"), 0.0)
-    tuples = 0
-    for since in range(0, SECONDS, 20):
-        clock = time.perf_counter()
-        hops = [hop for second in range(since, since + 20) for hop in trains_of(run, second, copies=30)]
-        tuples += sum(hop.reports + hop.requests for hop in hops)
-        spent["trains"] += time.perf_counter() - clock
-        clock = time.perf_counter()
-        passed = list(toll_stage(fragment, hops, (0,)))
-        spent["tolls"] += time.perf_counter() - clock
-        clock = time.perf_counter()
-        fragment.save(*stores[:4])
-        spent["deltas"] += time.perf_counter() - clock
-        clock = time.perf_counter()
-        list(trip_stage(trips, hops, 0))
-        spent["trips"] += time.perf_counter() - clock
-        clock = time.perf_counter()
-        trips.save(stores[5])
-        spent["their deltas"] += time.perf_counter() - clock
-        clock = time.perf_counter()
-        list(account_stage(accounts, passed))
-        accounts.save(since, stores[4])
-        spent["accounts"] += time.perf_counter() - clock
-    seconds = ", ".join(f"{name} {value:.1f} s" for name, value in spent.items())
-    print(f"\nstages alone: {tuples / sum(spent.values()):,.0f} tuples/s on one core ({tuples / 1e6:.1f} M: {seconds})")
-    print(f"  {machine()}")
-
-
-def trains_of(run: Run, second: int, copies: int) -> list[Hop]:
-    base = [(0, select_second(read_minute(str(run.path), 0, second // 60), second))]
-    return list(replay._copy_second(run, base, list(range(copies)), (0,)))

@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from linear_road.soaking import STATE, by_minute, clock_of, delays, draw, started, state_mib, wait_for_clock, watching
+from linear_road.soaking import (
+    STATE,
+    summarise_minutes,
+    clock_of,
+    delays,
+    draw,
+    started,
+    state_mib,
+    wait_for_clock,
+    watching,
+)
 from measure import machine
 from slipstream._city.history import make_history
 from slipstream._city.simulate import simulate
@@ -63,7 +73,7 @@ def test_soak(run: Path, tmp_path: Path) -> None:
         mean, slope, error = watched.slope(name, warm_up)
         print(f"  {name}: {mean:,.0f}, after {warm_up // 60} minutes {slope:+,.0f} an hour (+-{2 * error:,.0f})")
     print(f"  RocksDB: {state_mib(out)[0]:,.0f} MiB at the start, {state_mib(out)[1]:,.0f} at the end")
-    for minute, p50, p99, worst in by_minute(out, since):
+    for minute, p50, p99, worst in summarise_minutes(out, since):
         print(f"  minute {minute:2}: toll p50 {p50:.1f} s, p99 {p99:.1f}, max {worst:.1f}")
     draw(watched, out, since, f"{copies} expressways for {MINUTES} minutes", picture("soak.png", tmp_path))
 

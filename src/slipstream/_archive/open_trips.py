@@ -190,11 +190,11 @@ class PointTable:
         """Record the slots of new points, for the next delta."""
         self._new.append(places)
 
-    def delta(self) -> bytes:
+    def delta(self) -> Rows:
         """Return the points added since the last delta that still exist."""
         rows = self.rows.take(np.concatenate([np.empty(0, np.int32), *self._new]))
         self._new = []
-        return rows.compress(rows["begins"] != _GONE).tobytes()
+        return rows.compress(rows["begins"] != _GONE)
 
     def apply(self, delta: bytes) -> None:
         """Add points from a delta; ``take_loaded`` returns them all."""

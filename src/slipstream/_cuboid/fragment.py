@@ -1,8 +1,8 @@
 """One fragment of a cuboid in memory: rows in a NumPy table, found through an open-addressing hash index.
 
 ``locate`` and ``insert`` are kernels, so that other kernels can use a fragment without leaving compiled code; they take
-``Fragment.parts``. Rows that change are marked; ``delta`` returns the marked rows as bytes, and ``apply`` applies such
-bytes to another copy of the fragment. A publisher makes it record its ``changes``.
+``Fragment.parts``. Rows that change are marked; ``delta`` returns the marked rows, and ``apply`` applies their bytes to
+another copy of the fragment. A publisher makes it record its ``changes``.
 
 Rows are copied by ``take``, ``put`` and ``compress``: NumPy's indexing copies records field by field, much more slowly.
 """
@@ -24,7 +24,8 @@ from slipstream._tools.numba_tools import Bools, Ints, Longs, compiled
 EMPTY = -1
 _LEAST = 1024
 _INT: np.dtype[Any] = np.dtype(np.int32)
-#: the smallest index that is worth preparing in advance
+_BOOL: np.dtype[Any] = np.dtype(np.bool_)
+#: the smallest index that is worth preparing in advance, and the longest list of changes that is kept
 _LARGE = 1 << 20
 
 
@@ -33,8 +34,9 @@ class Parts(NamedTuple):
 
     rows: npt.NDArray[np.void]
     slots: Ints  # row of each hash place, EMPTY where there is none; its length is a power of two
-    size: Ints  # one element: how many rows there are
-    touched: Bools
+    size: Ints  # two elements: how many rows there are, and how many are listed in ``changed``
+    touched: Bools  # whether a row has changed since the last delta
+    changed: Ints  # the rows in the order in which they changed; those removed since then are not ``touched``
 
 
 @compiled
@@ -105,6 +107,45 @@ def empty_slot(parts: Parts, hole: int) -> None:
 
 
 @compiled
+def touch_all(parts: Parts, rows: Ints) -> None:
+    """Mark rows as changed; there must be room in the list.
+
+    The counter is a local variable: in memory, it would have to be read again after every other write.
+    """
+    count = parts.size[1]
+    for i in range(rows.size):
+        row = rows[i]
+        if not parts.touched[row]:
+            parts.touched[row] = True
+            parts.changed[count] = row
+            count += 1
+    parts.size[1] = count
+
+
+@compiled
+def touch(parts: Parts, row: int) -> None:
+    """Mark one row as changed; ``touch_all`` is faster for many."""
+    if not parts.touched[row]:
+        parts.touched[row] = True
+        parts.changed[parts.size[1]] = row
+        parts.size[1] += 1
+
+
+@compiled
+def take_changed(parts: Parts) -> Ints:
+    """Return the rows that changed, each once, and unmark them."""
+    rows, count = np.empty(parts.size[1], dtype=np.int32), 0
+    for i in range(rows.size):
+        row = parts.changed[i]
+        if parts.touched[row]:
+            parts.touched[row] = False
+            rows[count] = row
+            count += 1
+    parts.size[1] = 0
+    return rows[:count]
+
+
+@compiled
 def remove_all(parts: Parts, coming: Parts, done: int, keys: Longs) -> None:
     """Remove the rows of keys; the last row replaces each, so that rows stay dense.
 
@@ -126,7 +167,9 @@ def remove_all(parts: Parts, coming: Parts, done: int, keys: Longs) -> None:
             elif row < done:
                 coming.slots[free_place(coming.slots, moved)] = row
             parts.rows[row] = parts.rows[last]
-            parts.touched[row] = parts.touched[last]
+            parts.touched[row] = False
+            if parts.touched[last]:
+                touch(parts, row)
         parts.touched[last] = False
         parts.size[0] = last
         done = min(done, last)
@@ -143,14 +186,11 @@ def locate_all(parts: Parts, keys: Longs) -> Ints:
 
 @compiled
 def upsert_all(parts: Parts, keys: Longs) -> Ints:
-    """Find the rows of many keys; add missing ones, and mark all as changed."""
+    """Find the rows of many keys; add missing ones."""
     found = np.empty(keys.size, dtype=np.int32)
     for i in range(keys.size):
         row = locate(parts, keys[i])
-        if row == EMPTY:
-            row = insert(parts, keys[i])
-        parts.touched[row] = True
-        found[i] = row
+        found[i] = insert(parts, keys[i]) if row == EMPTY else row
     return found
 
 
@@ -226,10 +266,12 @@ class Fragment:
         self._allocate(room)
 
     @classmethod
-    def of(cls, schema: Schema, parts: Parts) -> Fragment:
-        """A fragment over existing arrays, private to this process."""
+    def of(cls, schema: Schema, rows: npt.NDArray[np.void], slots: Ints, size: int) -> Fragment:
+        """A fragment over existing arrays, private to this process, that has ``size`` rows."""
         fragment = cls.__new__(cls)
         fragment.schema, fragment.names, fragment.changes = schema, Names() if schema.text_key else None, None
+        sizes, touched = np.array([size, 0], _INT), np.zeros(rows.size, np.bool_)
+        parts = Parts(rows, slots, sizes, touched, np.empty(0, _INT))
         fragment._areas, fragment._next, fragment._hand = tuple(map(shared_arrays.SharedArray.wrap, parts)), None, 0
         fragment._refresh_views()
         return fragment
@@ -241,11 +283,11 @@ class Fragment:
         held, slots = np.zeros(room, schema.dtype), np.full(_count_places(room), EMPTY, _INT)
         held[: rows.size] = rows
         index_all(held, slots, 0, rows.size)
-        return cls.of(schema, Parts(held, slots, np.array([rows.size], _INT), np.zeros(room, np.bool_)))
+        return cls.of(schema, held, slots, rows.size)
 
     def _allocate(self, room: int) -> None:
         room = max(_LEAST, room)
-        forms = [(self.schema.dtype, room), (_INT, _count_places(room)), (_INT, 1), (np.dtype(np.bool_), room)]
+        forms = [(self.schema.dtype, room), (_INT, _count_places(room)), (_INT, 2), (_BOOL, room), (_INT, _LEAST)]
         self._areas: tuple[shared_arrays.SharedArray, ...] = tuple(
             shared_arrays.SharedArray(dtype, count) for dtype, count in forms
         )
@@ -277,17 +319,33 @@ class Fragment:
         return sum(part.nbytes for part in self.parts) + (self._next.slots.array.nbytes if self._next else 0)
 
     def make_room(self, more: int) -> None:
-        """Make room for ``more`` new keys."""
+        """Make room for ``more`` new keys, and as many changes."""
         needed = len(self) + more
         if needed > self.parts.rows.size:
-            rows, _, _, touched = self._areas
+            rows, _, _, touched, _ = self._areas
             rows.grow(3 * needed // 2)
             touched.grow(3 * needed // 2)
+        self._make_room_in_list(more)
         if _count_places(needed) > self.parts.slots.size:
             self._change_index(_count_places(needed))
         else:
             self._prepare_index()
         self._refresh_views()
+
+    def _make_room_in_list(self, more: int) -> None:
+        """Make room for ``more`` changes."""
+        needed = int(self.parts.size[1]) + more
+        if needed > self.parts.changed.size:
+            self._areas[-1].grow(3 * needed // 2)
+            self._refresh_views()
+
+    def _shorten_list(self) -> None:
+        """Release the memory of a long list, such as that of a fragment that was filled at once."""
+        if self.parts.changed.size > _LARGE:
+            *others, changed = self._areas
+            changed.drop()
+            self._areas = (*others, shared_arrays.SharedArray(_INT, _LEAST))
+            self._refresh_views()
 
     def _prepare_index(self) -> None:
         """Add some rows to the next index, so that it is complete when this one becomes too small.
@@ -307,9 +365,9 @@ class Fragment:
         if self._next is None or self._next.slots.array.size < places:
             self._drop_next()
             self._next = NextIndex.of(places)
-        rows, old, size, touched = self._areas
+        rows, old, *others = self._areas
         self._next.take(rows.array, len(self))
-        self._areas, self._next = (rows, self._next.slots, size, touched), None
+        self._areas, self._next = (rows, self._next.slots, *others), None
         old.drop()
 
     def _drop_next(self) -> None:
@@ -331,6 +389,7 @@ class Fragment:
     def remove(self, keys: Longs) -> None:
         """Remove the rows of ``keys``, in time proportional to their number."""
         self._note_forgotten(keys)
+        self._make_room_in_list(keys.size)
         before, done = len(self), self._next.done if self._next else 0
         coming = self.parts._replace(slots=self._next.slots.array) if self._next else self.parts
         remove_all(self.parts, coming, done, keys)
@@ -355,9 +414,9 @@ class Fragment:
             area.drop()
         self._allocate(room)
         self.parts.rows[: rows.size] = rows
-        self.parts.touched[: rows.size] = touched
         self.parts.size[0] = rows.size
         index_all(self.parts.rows, self.parts.slots, 0, rows.size)
+        self._mark(np.flatnonzero(touched).astype(np.int32))
 
     def clear(self) -> None:
         """Remove all rows."""
@@ -365,12 +424,19 @@ class Fragment:
         self._drop_next()
         self.parts.touched[: len(self)] = False
         self.parts.slots[:] = EMPTY
-        self.parts.size[0] = 0
+        self.parts.size[:] = 0
+
+    def _mark(self, rows: Ints) -> None:
+        """Mark rows as changed."""
+        self._make_room_in_list(rows.size)
+        touch_all(self.parts, rows)
 
     def upsert(self, keys: Longs) -> Ints:
         """Find the rows of ``keys``; add missing ones, and mark all as changed."""
         self.make_room(keys.size)
-        return upsert_all(self.parts, keys.astype(np.int64))
+        rows = upsert_all(self.parts, keys.astype(np.int64))
+        self._mark(rows)
+        return rows
 
     def find(self, keys: Longs) -> Ints:
         """The rows of ``keys``, EMPTY where there is none."""
@@ -392,14 +458,13 @@ class Fragment:
         back = np.arange(1, min(count, stream.depth) + 1)
         return np.asarray(self.parts.rows[stream.name][row][(count - back) % stream.depth])
 
-    def delta(self) -> bytes:
-        """The rows changed since the last delta, as bytes, sorted by key, which compresses well."""
-        changed = np.flatnonzero(self.parts.touched[: len(self)])
-        self.parts.touched[changed] = False
-        rows = self.parts.rows.take(changed)
-        delta = rows.take(np.argsort(rows[KEY], kind="stable")).tobytes()
+    def delta(self) -> npt.NDArray[np.void]:
+        """The rows changed since the last delta, sorted by key, which compresses well."""
+        rows = self.parts.rows.take(take_changed(self.parts))
+        delta = rows.take(np.argsort(rows[KEY]))
+        self._shorten_list()
         if self.changes is not None:
-            self.changes.deltas.append(delta)
+            self.changes.deltas.append(delta.tobytes())
         return delta
 
     def put(self, rows: npt.NDArray[np.void]) -> None:
@@ -408,14 +473,12 @@ class Fragment:
         self.parts.rows.put(places, rows)
 
     def apply(self, delta: bytes) -> None:
-        """Apply the bytes of a ``delta``."""
+        """Apply the bytes of a delta's rows."""
         rows = decode(self.schema, delta)
         keys = np.ascontiguousarray(rows[KEY])
         if len(self) + keys.size > self.parts.rows.size:
             self.make_room(int((self.find(keys) == EMPTY).sum()))
-        places = upsert_all(self.parts, keys)
-        self.parts.rows.put(places, rows)
-        self.parts.touched[places] = False
+        self.parts.rows.put(upsert_all(self.parts, keys), rows)
 
 
 def decode(schema: Schema, delta: bytes) -> npt.NDArray[np.void]:

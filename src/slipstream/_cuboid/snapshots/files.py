@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from slipstream._cuboid.fragment import EMPTY, Fragment, Parts, decode
+from slipstream._cuboid.fragment import EMPTY, Fragment, decode
 from slipstream._cuboid.query.stream_functions import Pattern
 from slipstream._cuboid.schema import KEY, Schema
 from slipstream._errors import MALFORMED, BadArgument, BadInput
@@ -117,7 +117,7 @@ def list_batches(folder: Path, kind: str) -> list[int]:
 
 def write_image(place: Path, fragment: Fragment, names: bytes = b"") -> int:
     """Write a whole fragment with its index, and the names of its keys; returns the bytes written."""
-    rows, slots, size, _ = fragment.parts
+    rows, slots, size, *_ = fragment.parts
     header = {"rows": int(size[0]), "room": rows.size, "places": slots.size, "itemsize": rows.itemsize}
     header["names"] = len(names)
     with atomic_write(place) as file:
@@ -150,8 +150,7 @@ def open_image(place: Path, schema: Schema) -> Fragment:
             raise ValueError("an index of another size")
         if slots.min() < EMPTY or slots.max() >= header["rows"] or (slots != EMPTY).sum() != header["rows"]:
             raise ValueError("an index that leads nowhere")
-        size = np.array([header["rows"]], np.int32)
-        fragment = Fragment.of(schema, Parts(rows, slots, size, np.zeros(rows.size, np.bool_)))
+        fragment = Fragment.of(schema, rows, slots, header["rows"])
         if fragment.names is not None:
             at = _locate_slots(header) + slots.nbytes
             fragment.names.add(decode_checked(mapped[at : at + header["names"]]))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from slipstream._cuboid.fragment import EMPTY, Fragment, Parts, insert, locate
+from slipstream._cuboid.fragment import EMPTY, Fragment, Parts, insert, locate, touch_all
 from slipstream._cuboid.log import DeltaLog
 from slipstream._cuboid.schema import Plain, Schema
 from slipstream._feeds import tuples
@@ -27,6 +27,7 @@ ACCOUNT = Schema("ACCOUNT", (Plain("charged", "i8"), Plain("credits", "i8")))
 def settle(accounts: Parts, vid: Ints, amount: Longs, asks: Ints, half_from: int) -> Longs:
     """Book charges and return balances in the given order; an event with ``asks`` set books nothing."""
     balances = np.zeros(vid.size, dtype=np.int64)
+    rows, booked = np.empty(vid.size, dtype=np.int32), 0
     for i in range(vid.size):
         row = locate(accounts, vid[i])
         if asks[i]:
@@ -35,7 +36,8 @@ def settle(accounts: Parts, vid: Ints, amount: Longs, asks: Ints, half_from: int
             continue
         if row == EMPTY:
             row = insert(accounts, vid[i])
-        accounts.touched[row] = True
+        rows[booked] = row
+        booked += 1
         account = accounts.rows[row]
         if amount[i] < 0:
             account.credits -= amount[i]
@@ -43,6 +45,7 @@ def settle(accounts: Parts, vid: Ints, amount: Longs, asks: Ints, half_from: int
             account.charged += amount[i] // 2
         else:
             account.charged += amount[i]
+    touch_all(accounts, rows[:booked])
     return balances
 
 

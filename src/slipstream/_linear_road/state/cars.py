@@ -11,15 +11,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from slipstream._cuboid.fragment import EMPTY, Parts, insert, locate
+from slipstream._cuboid.fragment import EMPTY, Parts, insert, locate, touch, touch_all
 from slipstream._cuboid.schema import AST, Plain, Schema
 from slipstream._feeds.trip import begins_trip
 from slipstream._feeds.tuples import MILE, REPORT_EVERY, SEGMENTS
-from slipstream._tools.numba_tools import Bytes, Floats, Ints, Longs, compiled
+from slipstream._tools.numba_tools import Bools, Bytes, Floats, Ints, Longs, compiled
 
 #: segments of both directions of an expressway
 CELLS = 2 * SEGMENTS
 NOWHERE = -1
+NO_CELL = 255
 #: a car silent for more seconds than this is on no trip, and its minute is over
 FORGET_AFTER = 90
 
@@ -27,9 +28,13 @@ FORGET_AFTER = 90
 CAR_BITS = 31
 PLACE_BITS = 24
 
-#: The state of a car: its last report, how long it has been standing, its quote, and its segments in the minute of that
-#: report: the current and the previous one. A car on schedule reports twice a minute, so two segments suffice; others
-#: go to VISITS.
+#: how many cars are looked up ahead of their reports: their rows fit into the cache
+AHEAD = 512
+
+#: The state of a car: its last report, how long it has been standing, its quote, and its reports in the minute of the
+#: last one: those from the segment of the last report (``n``, ``sum``) and those from the segment before it. A car on
+#: schedule reports twice a minute, so two segments suffice; others go to VISITS. A row is half a cache line, so that
+#: reading a car never reads two.
 CAR = Schema(
     "CAR",
     (
@@ -40,10 +45,9 @@ CAR = Schema(
         Plain("dir", "u1"),
         Plain("still", "u1"),
         Plain("credited", "u1"),
-        Plain("cell", "i2"),
         Plain("n", "u1"),
         Plain("sum", "u2"),
-        Plain("last_cell", "i2"),
+        Plain("last_cell", "u1"),
         Plain("last_n", "u1"),
         Plain("last_sum", "u2"),
         Plain("spilled", "u1"),
@@ -90,6 +94,7 @@ class KernelOutput(NamedTuple):
 
     counts: Ints
     entry: Ints  # indices of the reports that entered a segment
+    entry_cell: Ints  # that segment, among those of the fragment
     charge_vid: Ints
     charge_time: Ints
     charge: Longs
@@ -103,6 +108,7 @@ def allocate_output(reports: int) -> KernelOutput:
     """Allocate the output for this many reports."""
     return KernelOutput(
         np.zeros(3, dtype=np.int32),
+        np.empty(reports, dtype=np.int32),
         np.empty(reports, dtype=np.int32),
         np.empty(2 * reports, dtype=np.int32),
         np.empty(2 * reports, dtype=np.int32),
@@ -132,19 +138,17 @@ def place_key(local: int, direction: int, lane: int, pos: int) -> int:
 
 
 @compiled
-def add_charge(output: KernelOutput, vid: int, t: int, amount: int) -> None:
-    """Record a charge, or a credit as a negative charge."""
-    k = output.counts[1]
-    output.charge_vid[k], output.charge_time[k], output.charge[k] = vid, t, amount
-    output.counts[1] = k + 1
+def add_charge(output: KernelOutput, count: int, vid: int, t: int, amount: int) -> int:
+    """Record a charge, or a credit as a negative charge, after ``count`` others; returns how many there are."""
+    output.charge_vid[count], output.charge_time[count], output.charge[count] = vid, t, amount
+    return count + 1
 
 
 @compiled
-def add_stop(output: KernelOutput, car: int, t: int, place: int) -> None:
-    """Record that a car stands at a place, or has left it."""
-    k = output.counts[2]
-    output.stop_car[k], output.stop_time[k], output.stop_place[k] = car, t, place
-    output.counts[2] = k + 1
+def add_stop(output: KernelOutput, count: int, car: int, t: int, place: int) -> int:
+    """Record that a car stands at a place, or has left it, after ``count`` others; returns how many there are."""
+    output.stop_car[count], output.stop_time[count], output.stop_place[count] = car, t, place
+    return count + 1
 
 
 @compiled
@@ -157,21 +161,26 @@ def add_irregular(output: KernelOutput, vid: int, t: int, gap: int) -> None:
 
 
 @compiled
-def enter_cell(car: Any, visits: Parts, key: int, cell: int, minute: int) -> None:
-    """Make ``cell`` the car's current segment in this minute, with its reports from there so far."""
-    if car.cell == cell:
-        return
+def begin_minute(car: Any) -> None:
+    """Forget the segments of an earlier minute."""
+    car.n, car.sum, car.spilled = 0, 0, 0
+    car.last_cell, car.last_n, car.last_sum = NO_CELL, 0, 0
+
+
+@compiled
+def change_cell(car: Any, visits: Parts, key: int, before: int, cell: int, minute: int) -> None:
+    """Move a car on to another segment in this minute; its reports from there so far count."""
     spare, spare_n, spare_sum = car.last_cell, car.last_n, car.last_sum
-    car.last_cell, car.last_n, car.last_sum = car.cell, car.n, car.sum
-    car.cell, car.n, car.sum = cell, 0, 0
+    car.last_cell, car.last_n, car.last_sum = before, car.n, car.sum
+    car.n, car.sum = 0, 0
     if spare == cell:
         car.n, car.sum = spare_n, spare_sum
         return
-    if spare != NOWHERE:
+    if spare != NO_CELL:
         row = locate(visits, key * 256 + spare)
         if row == EMPTY:
             row = insert(visits, key * 256 + spare)
-        visits.touched[row] = True
+        touch(visits, row)
         aside = visits.rows[row]
         aside.minute, aside.n, aside.sum = minute, spare_n, spare_sum
         car.spilled = 1
@@ -195,6 +204,20 @@ def count_visit(car: Any, spd: int, minute: Minute, at: int) -> None:
 
 
 @compiled
+def find_cars(reports: MinuteReports, first: int, last: int, cars: Parts, rows: Ints, fresh: Bools) -> None:
+    """Find the rows of the cars of some reports, insert missing ones, and mark them as changed.
+
+    This loop is short, so that the processor waits for the memory of many cars at once.
+    """
+    for i in range(first, last):
+        key = car_key(reports.local[i], reports.vid[i])
+        row = locate(cars, key)
+        fresh[i - first] = row == EMPTY
+        rows[i - first] = insert(cars, key) if row == EMPTY else row
+    touch_all(cars, rows[: last - first])
+
+
+@compiled
 def take_reports(
     reports: MinuteReports,
     cars: Parts,
@@ -210,45 +233,49 @@ def take_reports(
 
     From second ``known_from`` on, every car on the road has reported before.
     """
+    entries, charges, stops = 0, 0, 0  # not in memory, where they would be read again after every other write
+    rows, new = np.empty(AHEAD, dtype=np.int32), np.empty(AHEAD, dtype=np.bool_)
     for i in range(reports.vid.size):
+        if i % AHEAD == 0:
+            find_cars(reports, i, min(i + AHEAD, reports.vid.size), cars, rows, new)
         t, vid, local, pos = reports.time[i], reports.vid[i], reports.local[i], reports.pos[i]
         lane, direction = reports.lane_dir[i] % 8, reports.lane_dir[i] // 8
         segment = pos // MILE
-        at = local * CELLS + direction * SEGMENTS + segment
+        cell = direction * SEGMENTS + segment
+        at = local * CELLS + cell
         key = car_key(local, vid)
-        row = locate(cars, key)
-        fresh = row == EMPTY
-        if fresh:
-            row = insert(cars, key)
-        cars.touched[row] = True
-        car = cars.rows[row]
+        car, fresh = cars.rows[rows[i % AHEAD]], new[i % AHEAD]
         gap = t - car.time if not fresh and t - car.time <= FORGET_AFTER else -1
         if lane != 0 and gap != REPORT_EVERY and (gap >= 0 or t >= known_from):
             add_irregular(output, vid, t, gap)
         recent = not fresh and t - car.time <= REPORT_EVERY
         same_trip = not fresh and not begins_trip(t, lane, direction, car.time, car.lane, car.dir, REPORT_EVERY)
-        entered = not same_trip or segment != car.pos // MILE
+        segment_before = car.pos // MILE
+        entered = not same_trip or segment != segment_before
         stood = recent and car.still >= 4 and 1 <= car.lane <= 3
         stands = same_trip and t - car.time == REPORT_EVERY and car.lane == lane and car.pos == pos
         if same_trip and entered and car.quote > 0:
-            add_charge(output, vid, t, car.quote)
+            charges = add_charge(output, charges, vid, t, car.quote)
         if entered:
             car.quote = prices.toll[at] if lane != 4 else 0
             if lane != 4:
-                output.entry[output.counts[0]] = i
-                output.counts[0] += 1
+                output.entry[entries], output.entry_cell[entries] = i, at
+                entries += 1
         if not same_trip:
             car.credited = 0
         if credit > 0 and lane == 4 and car.credited == 0 and prices.alert[at] != NOWHERE:
-            add_charge(output, vid, t, -credit)
+            charges = add_charge(output, charges, vid, t, -credit)
             car.credited = 1
         car.still = min(car.still + 1, 255) if stands else 1
         if 1 <= lane <= 3 and car.still >= 4:
-            add_stop(output, key, t, place_key(local, direction, lane, pos))
+            stops = add_stop(output, stops, key, t, place_key(local, direction, lane, pos))
         elif stood:
-            add_stop(output, key, t, NOWHERE)
+            stops = add_stop(output, stops, key, t, NOWHERE)
+        cell_before = car.dir * SEGMENTS + segment_before
         if fresh or car.time // 60 + 1 != number:
-            car.cell, car.last_cell, car.n, car.last_n, car.sum, car.spilled = NOWHERE, NOWHERE, 0, 0, 0, 0
-        enter_cell(car, visits, key, direction * SEGMENTS + segment, number)
+            begin_minute(car)
+        elif cell != cell_before:
+            change_cell(car, visits, key, cell_before, cell, number)
         count_visit(car, reports.spd[i], minute, at)
         car.time, car.pos, car.lane, car.dir = t, pos, lane, direction
+    output.counts[0], output.counts[1], output.counts[2] = entries, charges, stops

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from slipstream._cuboid.fragment import EMPTY, Fragment, append_all
-from slipstream._cuboid.log import DeltaLog
+from slipstream._cuboid.log import DeltaLog, compress_rows, decompress_rows
 from slipstream._cuboid.query.access import Ring
 from slipstream._cuboid.query.relations import Arrivals, append_and_show
 from slipstream._cuboid.schema import KEY, Schema
@@ -71,6 +71,10 @@ NO_ENTRIES = Entries(_INTS, _INTS, _INTS, _LONGS, _INTS, _LONGS)
 NO_CHARGES = Charges(_INTS, _INTS, _LONGS)
 
 
+#: one segment in a minute, as it is stored
+_STATISTICS = np.dtype([("cars", "<i4"), ("speeds", "<f8"), ("accident", "?")])
+
+
 @dataclass
 class Statistics:
     """One minute of all segments."""
@@ -93,19 +97,16 @@ class Statistics:
 
     def encode(self) -> bytes:
         """Encode as bytes."""
-        return b"".join(column.tobytes() for column in (*self.minute, self.accident))
+        rows = np.empty(self.accident.size, _STATISTICS)
+        rows["cars"], rows["speeds"], rows["accident"] = *self.minute, self.accident
+        return compress_rows(rows, _STATISTICS.itemsize)
 
     @classmethod
     def decode(cls, blob: bytes) -> Statistics:
         """Decode from bytes."""
-        cells, rest = divmod(len(blob), 4 + 8 + 1)
-        if rest:
-            raise BadInput(
-                "Stored minute statistics are damaged.", hint="Use an earlier checkpoint.", code="damaged-checkpoint"
-            )
-        cars = np.frombuffer(blob, np.int32, cells).copy()
-        speeds = np.frombuffer(blob, np.float64, cells, 4 * cells).copy()
-        return cls(Minute(cars, speeds), np.frombuffer(blob, np.bool_, cells, 12 * cells).copy())
+        rows = np.frombuffer(decompress_rows(blob, _STATISTICS.itemsize), _STATISTICS)
+        cars, speeds, accident = (np.ascontiguousarray(rows[name]) for name in ("cars", "speeds", "accident"))
+        return cls(Minute(cars, speeds), accident)
 
 
 @dataclass
@@ -198,8 +199,7 @@ class TollFragment:
         self.stops = self.stops.plus(
             Stops(output.stop_car[:stopped], output.stop_time[:stopped], output.stop_place[:stopped])
         )
-        at = output.entry[:entered]
-        cell = local[at] * CELLS + lane_dir[at] // 8 * SEGMENTS + pos[at] // MILE
+        at, cell = output.entry[:entered], output.entry_cell[:entered]
         entries = Entries(vid[at], time[at], prices.lav[cell], prices.toll[cell], prices.alert[cell], arrived[at])
         self.irregular.append(Irregular(*output.irregular.tolist()))
         return entries, Charges(output.charge_vid[:charged], output.charge_time[:charged], output.charge[:charged])
@@ -241,6 +241,11 @@ class TollFragment:
 
     def _local(self, xway: Ints) -> Ints:
         """Return the index of each report's expressway within the fragment; new ones are appended."""
+        # reports usually come expressway by expressway: one lookup for each run of equal ones
+        starts = np.concatenate([[0], np.flatnonzero(xway[1:] != xway[:-1]) + 1])
+        return np.repeat(self._look_up(xway[starts]), np.diff(starts, append=xway.size))
+
+    def _look_up(self, xway: Ints) -> Ints:
         known = np.sort(np.array(self.xways, np.int64))
         at = np.searchsorted(known, xway)
         found = known[np.minimum(at, known.size - 1)] == xway if known.size else np.zeros(xway.size, np.bool_)
@@ -251,7 +256,7 @@ class TollFragment:
             self._prices = None
             for statistics in self.minutes.values():
                 statistics.widen(len(self.xways))
-            return self._local(xway)
+            return self._look_up(xway)
         return np.array([self._places[number] for number in known.tolist()], dtype=np.int32)[at]
 
     def _roll(self, minute: int) -> None:
@@ -358,9 +363,9 @@ class TollFragment:
             minutes.remove(number)
         self._stored, self._unsaved = set(self.minutes), {self.minute}
         first = np.array([self.first], np.int32)
-        blobs: list[Any] = [np.array(self.xways, np.int64), self.stops.car, self.stops.time, self.stops.place, first]
-        for number, blob in enumerate(blobs):
-            notes.put(number, blob.tobytes())
+        columns: list[Any] = [np.array(self.xways, np.int64), self.stops.car, self.stops.time, self.stops.place, first]
+        for number, column in enumerate(columns):
+            notes.put(number, compress_rows(column, column.itemsize))
 
     @classmethod
     def load(
@@ -372,14 +377,17 @@ class TollFragment:
         fragment._visits_log.load(fragment.visits, visits)
         fragment.minutes = {number: Statistics.decode(blob) for number, blob in minutes.items()}
         fragment.minute = max(fragment.minutes, default=0)
+        types = (np.int64, np.int64, np.int32, np.int64, np.int32)
         blobs = dict(notes.items())
-        fragment.xways = np.frombuffer(blobs[0], np.int64).tolist()
-        fragment.first = int(np.frombuffer(blobs[4], np.int32)[0])
+        xways, car, time, place, first = (
+            np.frombuffer(decompress_rows(blobs[number], np.dtype(kind).itemsize), kind)
+            for number, kind in enumerate(types)
+        )
+        fragment.xways, fragment.first = xways.tolist(), int(first[0])
         fragment._places = {xway: place for place, xway in enumerate(fragment.xways)}
         for statistics in fragment.minutes.values():
             statistics.widen(len(fragment.xways))
-        car, time, place = np.frombuffer(blobs[1], np.int64), np.frombuffer(blobs[2], np.int32), blobs[3]
-        fragment.stops = Stops(car, time, np.frombuffer(place, np.int64))
+        fragment.stops = Stops(car, time, place)
         fragment._stored, fragment._unsaved = set(fragment.minutes), {fragment.minute}
         return fragment
 

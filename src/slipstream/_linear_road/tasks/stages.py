@@ -23,7 +23,7 @@ from slipstream._feeds.intake import Reject
 from slipstream._feeds.parse import Columns
 from slipstream._io.chunks import ARRIVALS_MS, from_arrow_stream, to_arrow_stream
 from slipstream._io.report_packing import assign_fragments, reject_lines
-from slipstream._linear_road.answers import ALERT, ANSWER, TOLL, Answers, make_answers
+from slipstream._linear_road.answers import ALERT, TOLL, Answers, make_answers
 from slipstream._linear_road.schedule import Irregular
 from slipstream._linear_road.state.accounts import Accounts
 from slipstream._linear_road.state.cars import NOWHERE
@@ -195,17 +195,17 @@ def _by_shard(what: int, rows: npt.NDArray[np.void], second: int, shards: Labels
 
 
 def account_stage(state: Accounts, hops: Iterable[Hop]) -> Iterator[Hop]:
-    """Book charges and answer requests; return all answers in one hop, and everything else to be written as it is."""
+    """Book charges and answer requests; return these answers, and everything else to be written as it is."""
     hops = list(hops)
     booked = _gather(hops, CHARGES, CHARGE)
     asked = _gather(hops, REQUESTS, REQUEST)
     charges = Charges(*(np.ascontiguousarray(booked[name]) for name in ("vid", "time", "amount")))
     requests: dict[str, Ints] = {name: np.ascontiguousarray(asked[name]) for name in REQUEST.names or ()}
-    answers = np.concatenate([_gather(hops, ANSWERS, ANSWER), state.take(charges, requests)])
-    last = max(hop.second for hop in hops)
+    answers = state.take(charges, requests)
     if answers.size:
+        last = max(hop.second for hop in hops)
         yield Hop(hops[0].key, ANSWERS, last, 0, answers.size, 0, answers.tobytes())
-    yield from (hop for hop in hops if hop.what in (REJECTS, COUNTED, TRIPS, MATCHES, NAMES))
+    yield from (hop for hop in hops if hop.what in (ANSWERS, REJECTS, COUNTED, TRIPS, MATCHES, NAMES))
 
 
 def _gather(hops: list[Hop], what: int, dtype: np.dtype[Any]) -> npt.NDArray[np.void]:
