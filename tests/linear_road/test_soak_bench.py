@@ -16,12 +16,12 @@ import pytest
 
 from linear_road.soaking import (
     STATE,
-    summarise_minutes,
     clock_of,
     delays,
     draw,
     started,
     state_mib,
+    summarise_minutes,
     wait_for_clock,
     watching,
 )
