@@ -234,3 +234,9 @@ def test_a_failed_command_prints_json(
     assert (error["code"], error["exit_code"]) == (code, expected)
     assert error["message"]
     assert error["hint"]
+
+
+def test_a_place_is_not_repeated() -> None:
+    with pytest.raises(BadInput) as raised, locate("network x, box y", box="boxes.y"):
+        raise BadInput("no column 'sped'.", code="unknown-column").within("network x, box y")
+    assert raised.value.message == "network x, box y: no column 'sped'."

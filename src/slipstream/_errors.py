@@ -309,7 +309,7 @@ def locate(words: str = "", *, file: str = "", box: str = "", field: str = "") -
     try:
         yield
     except SlipstreamError as error:
-        outer = Place(file=file, box=box, field=field, words=words)
+        outer = Place(file=file, box=box, field=field, words="" if error.place.words.startswith(words) else words)
         if words and not error.place.words and error.problem.startswith(words):
             rest = error.problem.removeprefix(words)
             error.problem = rest.lstrip(":,. ")
