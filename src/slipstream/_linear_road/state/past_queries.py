@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 
-from slipstream._feeds.history import MINUTES, WEEK, History, Means
+from slipstream._feeds.history import FOLDER, INDEX, MINUTES, WEEK, History, Means
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import SEGMENTS
 from slipstream._linear_road.rules import TollFunction
@@ -64,10 +65,23 @@ class Past:
         return seconds, tolls
 
 
-@cache
 def open_past(run: str | None) -> Past:
-    """Return the history of the run at a path, opened once per process."""
+    """Return the history of the run at a path, opened once per process and again when it was made anew."""
+    return _open(run, _stamp(run) if run is not None else None)
+
+
+@lru_cache(maxsize=8)
+def _open(run: str | None, stamp: tuple[int, int] | None) -> Past:  # noqa: ARG001 - distinguishes histories
     return Past(Run.open(run) if run is not None else None)
+
+
+def _stamp(run: str) -> tuple[int, int] | None:
+    """Return what changes with the history of a run: the inode of its index and when it was written; None without."""
+    try:
+        found = (Path(run) / FOLDER / INDEX).stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 @compiled
