@@ -40,6 +40,7 @@ from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check
 from slipstream._cli.common.overwriting import Afresh, clear_job
 from slipstream._io.kafka import Topic
 from slipstream._spark import session
+from slipstream._tools.staging import check_makeable
 
 
 def toll(
@@ -130,6 +131,8 @@ def toll(
     check_input(input_, follow=follow)
     check_there(history, option="--history", what="run", hint="`slipstream simulate --out RUN` makes one.")
     check_there(queries, option="--queries", what="file", hint="docs/reference/cuboids.md has the syntax.")
+    if fast_forward_cache is not None:
+        check_makeable(fast_forward_cache, label="--fast-forward-cache ")
     reading = Reading.parse(
         follow=follow,
         format_=format_,

@@ -111,7 +111,7 @@ class Cuboid:
         return sum(map(len, self.fragments))
 
     def __repr__(self) -> str:
-        return f"<Cuboid {self.schema.name}: {len(self):,} keys>"
+        return f"<Cuboid {self.schema.name.lower()}: {len(self):,} keys>"
 
     def __contains__(self, key: int | str) -> bool:
         return self._copy_row(self._convert_key(key)) is not None
