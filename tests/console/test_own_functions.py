@@ -11,7 +11,6 @@ from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from console.conftest import HERE, OURS
-from console.serving import free_port
 from slipstream import _cli
 from slipstream._console.networks import network_drafts
 from slipstream._console.networks.network_runner import NetworkRunner
@@ -34,9 +33,7 @@ def console(monkeypatch: pytest.MonkeyPatch, workspace: Path, *options: str) -> 
     """The page of a console that the command line started."""
     started: list[FastAPI] = []
     monkeypatch.setattr("slipstream._console.server.serve", lambda app, host, port: started.append(app))
-    result = CliRunner().invoke(
-        _cli.app, ["console", str(workspace), "--no-browser", "--port", str(free_port()), *options]
-    )
+    result = CliRunner().invoke(_cli.app, ["console", str(workspace), "--no-browser", *options])
     assert result.exit_code == 0, result.output
     return TestClient(started[0], base_url=HERE, headers=OURS)
 
