@@ -51,5 +51,3 @@ def answers(cell, given, events: pa.Table, **how) -> pa.Table:
     found = run(cell.network(given), events, **how)
     assert found[LATE].num_rows == 0
     return found[ANSWERS]
-
-

@@ -40,7 +40,8 @@ def make_parameters(events: Events) -> Parameters:
 
 
 def oracle_rows(events: Events, given: Parameters, cell: Cell) -> pd.DataFrame:
-    plain = [Event(*row) for row in zip(*(a.tolist() for a in (events.vehicle, events.t, events.lon, events.lat)))]
+    columns = (values.tolist() for values in (events.vehicle, events.t, events.lon, events.lat))
+    plain = [Event(*row) for row in zip(*columns, strict=True)]
     names = COLUMNS[cell.name]
     return pd.DataFrame(Oracle(plain, given, cell.complete).answer(cell.query, cell.form), columns=list(names))
 
@@ -111,7 +112,8 @@ def test_the_last_continuous_value_is_that_of_the_last_snapshot(query):
         live = live.sort_values("t", kind="stable").drop_duplicates("vehicle", keep="last")
     names = {"t_entry": "t", "t_first": "t"}
     told = told.rename(columns=names)
-    assert len(told) and same_rows(live[list(told.columns)], told)
+    assert len(told)
+    assert same_rows(live[list(told.columns)], told)
 
 
 def test_a_single_vehicle_has_no_distance_to_another():

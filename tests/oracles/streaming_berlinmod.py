@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
 import pyproj
@@ -218,7 +218,7 @@ class Oracle:
     # --- 6
     def totals(self, events) -> list[float]:
         found = [0.0]
-        for before, event in zip(events, events[1:], strict=False):
+        for before, event in pairwise(events):
             found.append(found[-1] + metres(place(before), place(event)))
         return found
 

@@ -22,6 +22,8 @@ _B = _A * (1 - _F)
 #: the radii of curvature: the smallest along the meridian at the equator, the largest at the poles
 _LEAST, _MOST = _B * _B / _A * (1 - 1e-12), _A * _A / _B * (1 + 1e-12)
 _ROUNDS = 50
+#: the length of an arc follows the last turn but one
+_CONVERGED = 1e-14
 _DEGREE = math.pi / 180
 
 #: a point of the unit sphere
@@ -30,9 +32,11 @@ Vector: TypeAlias = tuple[float, float, float]
 
 @compiled
 def geodesic(lon1: float, lat1: float, lon2: float, lat2: float) -> float:
-    """Return the distance of two points in metres; NaN if the formula does not converge."""
+    """Return the distance of two points in metres, the same both ways; NaN if the formula does not converge."""
     if lon1 == lon2 and lat1 == lat2:
         return 0.0
+    if lon1 > lon2 or (lon1 == lon2 and lat1 > lat2):
+        lon1, lat1, lon2, lat2 = lon2, lat2, lon1, lat1
     apart = (lon2 - lon1 + 180.0) % 360.0 - 180.0 if abs(lon2 - lon1) > 180.0 else lon2 - lon1
     long = apart * _DEGREE
     tan1, tan2 = (1 - _F) * math.tan(lat1 * _DEGREE), (1 - _F) * math.tan(lat2 * _DEGREE)
@@ -56,7 +60,7 @@ def geodesic(lon1: float, lat1: float, lon2: float, lat2: float) -> float:
         turn = long + (1 - c) * _F * sin_azimuth * (arc + c * sin_arc * inner)
         if abs(turn) > math.pi:
             return math.nan
-        if abs(turn - before) < 1e-12:
+        if abs(turn - before) < _CONVERGED:
             return _length(arc, sin_arc, cos_arc, middle, cos2_azimuth)
     return math.nan
 
@@ -102,7 +106,7 @@ def unit_arc(lon1: float, lat1: float, lon2: float, lat2: float) -> float:
     up = math.sin((lat2 - lat1) * _DEGREE / 2)
     over = math.sin((lon2 - lon1) * _DEGREE / 2)
     half = up * up + math.cos(lat1 * _DEGREE) * math.cos(lat2 * _DEGREE) * over * over
-    return 2 * math.asin(math.sqrt(min(1.0, half)))
+    return 2 * math.asin(math.sqrt(1.0 if half > 1.0 else half))
 
 
 #: what is known about a distance and a limit without a geodesic
@@ -158,9 +162,7 @@ def _dot(a: Vector, b: Vector) -> float:
 
 
 @compiled
-def near_segment(
-    lon: Floats, lat: Floats, lon1: float, lat1: float, lon2: float, lat2: float, metres: float
-) -> Bools:
+def near_segment(lon: Floats, lat: Floats, lon1: float, lat1: float, lon2: float, lat2: float, metres: float) -> Bools:
     """Return which points are at most ``metres`` from the edge between two points.
 
     The edge is part of a great circle of the sphere. The distance is that of the spheroid to the edge's closest point.

@@ -53,7 +53,9 @@ class Cell:
         return net.build()
 
 
-def list_cells(queries: tuple[int, ...] = QUERIES, forms: tuple[str, ...] = FORMS, *, complete: bool = False) -> list[Cell]:
+def list_cells(
+    queries: tuple[int, ...] = QUERIES, forms: tuple[str, ...] = FORMS, *, complete: bool = False
+) -> list[Cell]:
     """Return the cells of some queries in some forms.
 
     >>> [cell.name for cell in list_cells((3,), ("windowed", "snapshot"))]

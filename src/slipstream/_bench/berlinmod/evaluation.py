@@ -88,9 +88,7 @@ class Evaluation:
         """The events, each with the tick that it announces."""
         found = self.events
         tick = (found.t // self.given.tick + 1) * self.given.tick
-        return pd.DataFrame(
-            {"vehicle": found.vehicle, "t": found.t, "lon": found.lon, "lat": found.lat, "T": tick}
-        )
+        return pd.DataFrame({"vehicle": found.vehicle, "t": found.t, "lon": found.lon, "lat": found.lat, "T": tick})
 
     @cached_property
     def places(self) -> dict[int, Longs]:

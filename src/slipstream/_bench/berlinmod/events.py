@@ -70,9 +70,7 @@ class Events:
 
     def first(self, count: int) -> Events:
         """Return the first of them."""
-        return replace(
-            self, vehicle=self.vehicle[:count], t=self.t[:count], lon=self.lon[:count], lat=self.lat[:count]
-        )
+        return replace(self, vehicle=self.vehicle[:count], t=self.t[:count], lon=self.lon[:count], lat=self.lat[:count])
 
 
 class _Instants(NamedTuple):
@@ -178,7 +176,9 @@ def _read_head(source: Path) -> list[str]:
         with _open(source) as lines:
             head = lines.readline().decode("utf-8-sig").strip().split(",")
     except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise BadInput(f"{source}: {error}.", hint="Give a CSV file, gzipped or not.", code="unreadable-file") from error
+        raise BadInput(
+            f"{source}: {error}.", hint="Give a CSV file, gzipped or not.", code="unreadable-file"
+        ) from error
     names = [name.strip().lower() for name in head]
     if set(EVENTS) <= set(names) or all(set(known) & set(names) for known in INSTANTS):
         return names
@@ -204,10 +204,10 @@ class _Lines(NamedTuple):
 
 def _read_lines(source: Path, head: Sequence[str], wanted: Sequence[str]) -> tuple[_Lines, list[Reject]]:
     """Read the columns of a file as text; lines with another number of fields are rejected."""
-    odd: list[tuple[int, str]] = []
+    odd: list[int] = []
 
     def refuse(row: csv.InvalidRow) -> str:
-        odd.append((row.number, row.text))
+        odd.append(row.number)
         return "skip"
 
     try:
@@ -223,8 +223,8 @@ def _read_lines(source: Path, head: Sequence[str], wanted: Sequence[str]) -> tup
     except (pa.ArrowException, OSError, EOFError) as error:
         why = str(error).splitlines()[0]
         raise BadInput(f"{source}: {why}", hint="Give a CSV file, gzipped or not.", code="unreadable-file") from error
-    lines = np.setdiff1d(np.arange(2, table.num_rows + len(odd) + 2), [number for number, _ in odd])
-    rejects = [Reject(number, f"not {len(head)} fields") for number, text in odd if text.strip()]
+    lines = np.setdiff1d(np.arange(2, table.num_rows + len(odd) + 2), odd)
+    rejects = [Reject(number, f"not {len(head)} fields") for number in odd]
     return _Lines({name: table[name] for name in wanted}, lines), rejects
 
 
@@ -249,13 +249,19 @@ def _read_instant_file(source: Path, head: Sequence[str]) -> tuple[_Instants, li
     read, rejects = _read_lines(source, head, (trip, vehid, geom, t))
     fields = _Numbers(read)
     trips, vehicles = (fields.read(name, _INTEGER, np.int64) for name in (trip, vehid))
-    times = pd.to_datetime(pd.Series(read.fields[t].to_pandas()), format="ISO8601", utc=True, errors="coerce")
+    times = _parse_times(pd.Series(read.fields[t].to_pandas()))
     fields.refuse(np.asarray(times.isna()), f"{t} is not a time")
     micros = times.fillna(pd.Timestamp(0, tz="UTC")).dt.as_unit("us").astype("int64").to_numpy()
     x, y = fields.read_points(geom)
     rejects += fields.rejects()
     found = _Instants(trips, vehicles, micros, x, y)
     return _Instants(*(column[fields.is_good] for column in found)), sorted(rejects)
+
+
+def _parse_times(text: pd.Series[Any]) -> pd.Series[Any]:
+    """Parse times; those without an offset are UTC, whatever the offsets of the others are."""
+    zoned = text.str.contains(r"(?:[+-]\d\d(?::?\d\d)?|Z)\s*$", regex=True, na=True) & text.str.contains(":", na=False)
+    return pd.to_datetime(text.where(zoned, text + "+00"), format="ISO8601", utc=True, errors="coerce")
 
 
 class _Numbers:

@@ -75,7 +75,7 @@ class Sink:
     counts: Counter[str] = field(default_factory=Counter)
     kept: list[pa.Table] = field(default_factory=list)
 
-    def deliver(self, made: Compiled, rows: DataFrame) -> None:
+    def deliver(self, rows: DataFrame) -> None:
         """Take the rows of a batch."""
         if not self.keeps:
             self.counts.update({row["output"]: row["count"] for row in rows.groupBy("output").count().collect()})
@@ -154,7 +154,7 @@ class Bench:
                 source.per_batch = PER_BATCH_OF_MEETINGS
             made, sink = self._compile(cell, source), Sink(keeps)
             began = time.perf_counter()
-            query = made.start(lambda rows, _: sink.deliver(made, rows), Path(work) / "checkpoint", available_now=True)
+            query = made.start(lambda rows, _: sink.deliver(rows), Path(work) / "checkpoint", available_now=True)
             try:
                 query.awaitTermination()
                 return time.perf_counter() - began, sink

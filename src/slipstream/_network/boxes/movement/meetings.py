@@ -99,14 +99,28 @@ class Meetings(_Meetings):
 
 @compiled
 def _form(
-    pairs: Longs, meeting: int, ends: Floats, formed: int, me: int, others: int, known: Longs, lon: Floats, lat: Floats, apart: float
+    pairs: Longs,
+    meeting: int,
+    ends: Floats,
+    formed: int,
+    me: int,
+    others: int,
+    known: Longs,
+    lon: Floats,
+    lat: Floats,
+    apart: float,
 ) -> tuple[Longs, int, Floats, int]:
     """Add the pairs of a row with those before ``others`` that it meets, and their positions."""
     for other in range(others):
         if other != me and known[other] == NEAR and are_within(lon[me], lat[me], lon[other], lat[other], apart):
             pairs, ends = _grow(pairs, meeting), _grow(ends, formed)
             pairs[meeting, 0], pairs[meeting, 1], pairs[meeting, 2] = me, other, formed
-            ends[formed, 0], ends[formed, 1], ends[formed, 2], ends[formed, 3] = lon[me], lat[me], lon[other], lat[other]
+            ends[formed, 0], ends[formed, 1], ends[formed, 2], ends[formed, 3] = (
+                lon[me],
+                lat[me],
+                lon[other],
+                lat[other],
+            )
             meeting, formed = meeting + 1, formed + 1
     return pairs, meeting, ends, formed
 
@@ -135,9 +149,7 @@ def meet_now(
     ends, formed = np.empty((16, 4), np.float64), 0
     for me in range(known.size):
         if known[me] == NEAR:
-            pairs, meeting, ends, formed = _form(
-                pairs, meeting, ends, formed, me, me, known, last_lon, last_lat, apart
-            )
+            pairs, meeting, ends, formed = _form(pairs, meeting, ends, formed, me, me, known, last_lon, last_lat, apart)
     for i in range(rows.size):
         me = rows[i]
         last_lon[me], last_lat[me] = lon[i], lat[i]

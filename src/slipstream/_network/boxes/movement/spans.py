@@ -142,9 +142,13 @@ class _Spans(Operator):
         _check_size(self.name, self.size)
         for name, type_ in tuples.items():
             if name != self.id and plain_type(type_) == "text":
-                raise BadInput(f"{self.name}: column {name!r} is text.", hint="Leave it out with a map box.", code="bad-type")
+                raise BadInput(
+                    f"{self.name}: column {name!r} is text.", hint="Leave it out with a map box.", code="bad-type"
+                )
         if self.end in tuples:
-            raise BadInput(f"{self.name}: there is a column {self.end!r} already.", hint="Rename it.", code="duplicate-name")
+            raise BadInput(
+                f"{self.name}: there is a column {self.end!r} already.", hint="Rename it.", code="duplicate-name"
+            )
         return {"out": {self.end: "integer", **tuples}}
 
     def fresh(self, tuples: Schema) -> State:
@@ -257,9 +261,7 @@ class StateAt(_Spans):
 
 
 @compiled
-def count_keys(
-    time: Longs, ends: Longs, keys: Longs, counts: Bools, clock: Longs, mark: Longs, is_over: bool
-) -> Longs:
+def count_keys(time: Longs, ends: Longs, keys: Longs, counts: Bools, clock: Longs, mark: Longs, is_over: bool) -> Longs:
     """Count the keys in each window that have a tuple that ``counts``; returns rows (end, count, trigger).
 
     ``clock`` has the end of the open window and the count so far, ``mark`` the last window that each key counted in.
@@ -356,4 +358,6 @@ def write_clock(clock: KeyedTable, values: Longs) -> None:
 
 def _check_size(box: str, size: int) -> None:
     if size < 1:
-        raise BadInput(f"{box}: size {size} is below 1.", hint="Give a length of time.", code="out-of-range", found=size)
+        raise BadInput(
+            f"{box}: size {size} is below 1.", hint="Give a length of time.", code="out-of-range", found=size
+        )
