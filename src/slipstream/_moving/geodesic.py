@@ -95,8 +95,8 @@ def distances(lon1: npt.ArrayLike, lat1: npt.ArrayLike, lon2: npt.ArrayLike, lat
     found = _geodesics(*ends)
     failed = np.flatnonzero(np.isnan(found) & np.isfinite(np.stack(ends)).all(axis=0))
     if failed.size:
-        _, _, exact = pyproj.Geod(ellps="WGS84").inv(*(each[failed] for each in ends))
-        found[failed] = exact
+        one, two, three, four = (each[failed] for each in ends)
+        found[failed] = pyproj.Geod(ellps="WGS84").inv(one, two, three, four)[2]
     return found
 
 

@@ -93,7 +93,8 @@ class Evaluation:
     @cached_property
     def places(self) -> dict[int, Longs]:
         """The numbers of each vehicle's events, in order."""
-        return {int(vehicle): np.asarray(rows) for vehicle, rows in self.frame.groupby("vehicle").indices.items()}
+        vehicle = self.events.vehicle
+        return {int(one): np.flatnonzero(vehicle == one) for one in np.unique(vehicle)}
 
     @cached_property
     def ticks(self) -> Longs:

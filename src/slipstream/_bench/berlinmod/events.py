@@ -105,7 +105,7 @@ def read_events(source: Path, *, limit: int | None = None, parts: int = 1) -> Ev
 
 def _in_mercator(instants: _Instants, limit: int | None, parts: int) -> Events:
     """Convert instants in metres of EPSG:3857 to events in order."""
-    cut = cut_steps(_Instants(*(column[:limit] for column in instants)), parts)
+    cut = cut_steps(_Instants._make(column[:limit] for column in instants), parts)
     lon, lat = to_degrees(cut.x, cut.y)
     return _sort(cut.vehicle, cut.micros, lon, lat)
 
@@ -118,7 +118,11 @@ def to_degrees(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     """
     lon = np.degrees(x / _RADIUS)
     lat = np.degrees(2 * np.arctan(np.exp(y / _RADIUS)) - math.pi / 2)
-    return np.round(lon, _DIGITS), np.round(lat, _DIGITS)
+    return _round(lon), _round(lat)
+
+
+def _round(degrees: Array) -> Floats:
+    return np.asarray(np.round(degrees, _DIGITS), np.float64)
 
 
 def _sort(vehicle: Longs, micros: Longs, lon: Floats, lat: Floats) -> Events:
@@ -164,7 +168,7 @@ def _read_data_set(folder: Path) -> _Instants:
     found = pa.Table.from_batches(list(instants_table(iter(table.combine_chunks().to_batches()))))
     trip, vehicle, t, x, y = (column.combine_chunks() for column in found.columns)
     micros = t.cast(pa.timestamp("us", "UTC")).cast(pa.int64())
-    return _Instants(*(column.to_numpy() for column in (trip, vehicle, micros, x, y)))
+    return _Instants._make(column.to_numpy() for column in (trip, vehicle, micros, x, y))
 
 
 # --- files
@@ -240,7 +244,7 @@ def _read_event_file(source: Path, head: Sequence[str], limit: int | None) -> Ev
     late = find_late(t[good], LATENESS)[0]
     rejects += [*fields.rejects(), *(Reject(int(line), "late") for line in fields.line[good[late]])]
     used = good[~late]
-    found = _sort(vehicle[used], t[used] * _MICROS, np.round(lon[used], _DIGITS), np.round(lat[used], _DIGITS))
+    found = _sort(vehicle[used], t[used] * _MICROS, _round(lon[used]), _round(lat[used]))
     return replace(found, rejects=tuple(sorted(rejects)))
 
 
@@ -255,7 +259,7 @@ def _read_instant_file(source: Path, head: Sequence[str]) -> tuple[_Instants, li
     x, y = fields.read_points(geom)
     rejects += fields.rejects()
     found = _Instants(trips, vehicles, micros, x, y)
-    return _Instants(*(column[fields.is_good] for column in found)), sorted(rejects)
+    return _Instants._make(column[fields.is_good] for column in found), sorted(rejects)
 
 
 def _parse_times(text: pd.Series[Any]) -> pd.Series[Any]:

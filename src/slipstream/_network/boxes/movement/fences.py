@@ -79,9 +79,14 @@ class Near(_Positions):
 
     def step(self, state: State, tuples: Train) -> Mapping[str, Train]:  # noqa: ARG002
         """Decide for each tuple."""
-        near = near_point if len(self.place) == 2 else near_segment
-        found = near(*_floats(tuples, self.lon, self.lat), *self.place, float(self.metres))
-        return {"out": tuples.plus(**{self.column: found})}
+        lon, lat = _floats(tuples, self.lon, self.lat)
+        return {"out": tuples.plus(**{self.column: self._find(lon, lat)})}
+
+    def _find(self, lon: Floats, lat: Floats) -> Bools:
+        if len(self.place) == 2:
+            return near_point(lon, lat, self.place[0], self.place[1], float(self.metres))
+        west, south, east, north = self.place
+        return near_segment(lon, lat, west, south, east, north, float(self.metres))
 
 
 @dataclass(frozen=True)

@@ -190,8 +190,9 @@ class MeetingsNow(_Meetings):
         table: KeyedTable = state[_KNOWN]
         rows = table.rows(tuples.columns)
         lon, lat = (np.ascontiguousarray(tuples[name]) for name in (self.lon, self.lat))
-        known, *last = (table[name][: len(table)] for name in ("known", "lon", "lat"))
-        found, ends = meet_now(rows, lon, lat, self._find_near(lon, lat), known, *last, float(self.apart))
+        known, last_lon, last_lat = (table[name][: len(table)] for name in ("known", "lon", "lat"))
+        near = self._find_near(lon, lat)
+        found, ends = meet_now(rows, lon, lat, near, known, last_lon, last_lat, float(self.apart))
         trigger, one, two, number = np.ascontiguousarray(found.T)
         ids = table.keys(self.id, np.arange(len(table)))
         a, b = np.minimum(ids[one], ids[two]), np.maximum(ids[one], ids[two])
