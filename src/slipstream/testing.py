@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from slipstream._api import types
+from slipstream._api import type_names
 from slipstream._api.jobs import Job
 from slipstream._api.streams import origins, tables
 from slipstream._errors import BadArgument, CheckFailed
@@ -37,7 +37,7 @@ from slipstream._network.boxes.operators import UNKNOWN
 from slipstream._network.boxes.window_functions import encode_column, to_arrow
 from slipstream._network.flow import sort_train
 from slipstream._network.planning.plan import plan
-from slipstream._network.running.trains import SEQ, TS
+from slipstream._network.running.train_folder import SEQ, TS
 from slipstream._network.schemas import check
 from slipstream._network.tasks.operators_in_spark import SuperboxStage
 from slipstream._network.tasks.parcels import DELIVERED, Load, Row
@@ -75,7 +75,7 @@ class MemorySource(Source):
         self, schema: Mapping[str, str], rows: Iterable[Mapping[str, Any]] = (), *, per_batch: int = 1000
     ) -> None:
         self.schema = dict(schema)
-        self._types, self._rows, self._per_batch = types.parse_schema(schema), list(rows), per_batch
+        self._types, self._rows, self._per_batch = type_names.parse_schema(schema), list(rows), per_batch
 
     def push(self, *rows: Mapping[str, Any]) -> None:
         """Add tuples behind those that are there."""
@@ -334,7 +334,7 @@ def check_source(source: Source, *, most_batches: int = 1000) -> list[dict[str, 
     >>> check_source(MemorySource({"id": "bigint"}, [{"id": 1}, {"id": 2}]))
     [{'id': 1}, {'id': 2}]
     """
-    schema = types.parse_schema(source.schema)
+    schema = type_names.parse_schema(source.schema)
     found: list[dict[str, Any]] = []
     position, label = source.start, type(source).__name__
     for _ in range(most_batches):

@@ -18,9 +18,9 @@ from chaos.canary import broken
 from chaos.subjects import SUBJECTS
 from commands import Slipstream
 from oracles.streams import busy_stream
-from slipstream._chaos.comparison import Committed, difference, verify_comparator
+from slipstream._chaos.output_comparison import Committed, difference, verify_comparator
 from slipstream._chaos.subject import Subject
-from slipstream._feeds.text import import_text
+from slipstream._feeds.tuple_text import import_text
 from slipstream._io.outputs import Batch, journal
 
 BATCHES = 3

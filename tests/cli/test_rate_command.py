@@ -17,7 +17,7 @@ import pytest
 from commands import Slipstream
 from services import service
 from slipstream._bench.rating.trial import ResponseSummary, Trial, Window
-from slipstream._feeds.text import import_text
+from slipstream._feeds.tuple_text import import_text
 from slipstream._tools.logs import read_last_line
 
 

@@ -19,13 +19,13 @@ from oracles.linear_road import answers
 from oracles.streams import busy_stream
 from slipstream._cuboid.snapshots.snapshot import Snapshot
 from slipstream._errors import BadArgument
-from slipstream._feeds.names import encode
 from slipstream._feeds.parse import parse_text
+from slipstream._feeds.text_ids import encode
 from slipstream._io.outputs.journal import Batch, append
-from slipstream._linear_road.job.layout import ANSWERS, TEXTS, Layout
+from slipstream._linear_road.job.toll_layout import ANSWERS, TEXTS, Layout
 from slipstream._linear_road.tasks import publishing
 from slipstream._linear_road.tasks.publishing import PublishingAccountStage, PublishingTollStage, prepare
-from slipstream._linear_road.tasks.stages import MATCHES, NAMES, Hop, by_fragment, decode_matches
+from slipstream._linear_road.tasks.toll_stages import MATCHES, NAMES, Hop, by_fragment, decode_matches
 from slipstream._runtime.store import MemoryStore
 
 LAYOUT = Layout("test", "test", "2004", 0, ANSWERS, "", -1, (0, 1), (0, 1), 2)

@@ -37,10 +37,10 @@ from slipstream._feeds.trains import frame
 from slipstream._feeds.tuples import FIELDS
 from slipstream._io.chunks import CHUNK, ChunkReader, from_arrow_stream
 from slipstream._io.formats.encodings import MESSAGES
-from slipstream._io.kafka import Topic
+from slipstream._io.kafka_client import Topic
+from slipstream._io.named_feeds import Definition, Feed, make_feed
 from slipstream._io.readers import topic as topics
-from slipstream._io.reports import has_text_ids, report_feed
-from slipstream._io.sources import Definition, Feed, make_feed
+from slipstream._io.report_feeds import has_text_ids, report_feed
 
 #: ten vehicles that report for four minutes, and ask for their balances
 ROWS = [

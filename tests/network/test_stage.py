@@ -23,7 +23,7 @@ from slipstream._io.chunks import CHUNK, to_arrow_stream
 from slipstream._io.outputs import Written
 from slipstream._network.algebra import Network
 from slipstream._network.planning.plan import plan
-from slipstream._network.running.trains import SEQ, TS, arrow_schema
+from slipstream._network.running.train_folder import SEQ, TS, arrow_schema
 from slipstream._network.schemas import check
 from slipstream._network.tasks.operators_in_spark import SuperboxStage
 from slipstream._network.tasks.sink import Sink, Tuples

@@ -24,9 +24,9 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
-from slipstream._bench.driving.destinations import Destination
 from slipstream._bench.driving.driver import DrivePlan, DriveResult, Pace, drive
-from slipstream._bench.driving.encodings import encode_text
+from slipstream._bench.driving.encoders import encode_text
+from slipstream._bench.driving.receivers import Destination
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import MILE, SEGMENTS

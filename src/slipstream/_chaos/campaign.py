@@ -23,13 +23,13 @@ from pathlib import Path
 from typing import Any
 
 from slipstream._chaos import NOTES, faults
-from slipstream._chaos.comparison import Committed, difference, verify_comparator
 from slipstream._chaos.faults import Damage, Fault, Site
+from slipstream._chaos.output_comparison import Committed, difference, verify_comparator
 from slipstream._chaos.process import JobProcess
 from slipstream._chaos.subject import Subject
 from slipstream._errors import BadArgument, CheckFailed, SlipstreamError
 from slipstream._io.outputs import CHECKPOINT
-from slipstream._linear_road.text import TEXT
+from slipstream._linear_road.answer_text import TEXT
 from slipstream._tools.logs import append_lines, read_lines
 from slipstream._tools.progress import say
 

@@ -19,10 +19,10 @@ from pathlib import Path
 
 import psutil
 
-from slipstream._chaos.comparison import text_lengths
+from slipstream._chaos.output_comparison import text_lengths
 from slipstream._chaos.process import JobProcess
 from slipstream._io.outputs import CHECKPOINT, FOLDER, JOURNAL, last_batch
-from slipstream._linear_road.text import TEXT
+from slipstream._linear_road.answer_text import TEXT
 from slipstream._tools.failpoints import OUTPUT_POINTS, VARIABLE
 
 #: who is killed

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from slipstream._city import kernel, requests
 from slipstream._city.traffic import EAST, MINUTE, Traffic, plan_accidents, plan_trips
-from slipstream._city.vehicles import TripTable, assign_vehicles
+from slipstream._city.vehicle_assignment import TripTable, assign_vehicles
 from slipstream._errors import BadArgument
 from slipstream._feeds.run import TRIPS, Accident, Expressway, ExpresswayWriter, Manifest, Run, staged_run, versions
 from slipstream._feeds.tuples import FIELDS, MILE, POSITION, ROAD, SCHEMA

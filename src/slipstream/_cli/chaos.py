@@ -72,7 +72,7 @@ def chaos(
         Run.open(Path(words[0]))
     check_folder(out, mark=NOTES)
     from slipstream._chaos.campaign import SHARES, Campaign, read_seed
-    from slipstream._chaos.report import describe_bad
+    from slipstream._chaos.campaign_table import describe_bad
     from slipstream._chaos.subject import Subject
 
     subject = Subject.of(words, batch_seconds=batch_seconds)
@@ -90,7 +90,7 @@ def chaos(
 
 def _run(campaign: Campaign, out: Path) -> list[Record]:
     """Run the campaign; the report is written even if it is interrupted."""
-    from slipstream._chaos.report import as_markdown, describe_bad
+    from slipstream._chaos.campaign_table import as_markdown, describe_bad
 
     try:
         return campaign.run()

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from slipstream._cli.common.checks import check_there
-from slipstream._cli.common.functions import load_functions
 from slipstream._cli.common.options import Master
+from slipstream._cli.common.user_functions import load_functions
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._spark import session
 from slipstream._tools.progress import say

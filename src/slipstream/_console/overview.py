@@ -19,13 +19,13 @@ from typing import Any, Literal
 
 from slipstream._console.errors import Conflict
 from slipstream._console.workspace import Workspace, is_job, pick
-from slipstream._cuboid.snapshots.files import FOLDER as SNAPSHOT
-from slipstream._cuboid.snapshots.files import Catalogue
+from slipstream._cuboid.snapshots.snapshot_files import FOLDER as SNAPSHOT
+from slipstream._cuboid.snapshots.snapshot_files import Catalogue
 from slipstream._errors import MALFORMED, SlipstreamError
 from slipstream._io import outputs
-from slipstream._io.control import PAUSE, RUN, STOP
+from slipstream._io.control_file import PAUSE, RUN, STOP
 from slipstream._io.outputs import Batch, Tail
-from slipstream._network.running.results import newest_results
+from slipstream._network.running.output_results import newest_results
 from slipstream._runtime import job, metrics, status
 from slipstream._runtime.job import Job
 from slipstream._tools.strict_json import parse_json

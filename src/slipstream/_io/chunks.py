@@ -23,7 +23,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
-from slipstream._io.control import Control
+from slipstream._io.control_file import Control
 
 if TYPE_CHECKING:
     from slipstream._io.formats.decoding import Decoding

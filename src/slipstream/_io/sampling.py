@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from slipstream._io.chunks import CHUNK, ChunkReader, from_arrow_stream
 from slipstream._io.formats.decoding import TYPES
-from slipstream._io.sources import Feed, is_live
+from slipstream._io.named_feeds import Feed, is_live
 from slipstream._tools import temporary
 
 #: how many tuples are looked at for columns without values, and for how long

@@ -24,13 +24,13 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 
 from slipstream._feeds import trains
 from slipstream._feeds.clock import Clock
-from slipstream._feeds.intake import reject_rivals
+from slipstream._feeds.lane_parcels import reject_rivals
 from slipstream._feeds.parse import Columns, format_lines, judge, reject_reason, select
 from slipstream._feeds.run import MINUTE, Run
 from slipstream._feeds.tuples import FIELDS, POSITION
 from slipstream._io.chunks import PAUSED_S
-from slipstream._io.control import Control
-from slipstream._linear_road.tasks.stages import (
+from slipstream._io.control_file import Control
+from slipstream._linear_road.tasks.toll_stages import (
     COLUMNS,
     OPENING,
     TRAIN,

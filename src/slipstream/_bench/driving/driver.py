@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slipstream._bench.driving.destinations import Destination
+from slipstream._bench.driving.receivers import Destination
 from slipstream._errors import BadArgument
 from slipstream._feeds.clock import Clock
 from slipstream._feeds.parse import Columns

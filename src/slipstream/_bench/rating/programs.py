@@ -20,9 +20,9 @@ from slipstream._bench.rating.trial import (
 )
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._feeds.run import Run
-from slipstream._io.kafka import Topic
+from slipstream._io.kafka_client import Topic
 from slipstream._io.readers.topic import messages, watermarks
-from slipstream._linear_road.job.journal import last_batch
+from slipstream._linear_road.job.toll_journal import last_batch
 from slipstream._runtime import status
 from slipstream._tools.strict_json import parse_json
 

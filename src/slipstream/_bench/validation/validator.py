@@ -1,6 +1,6 @@
 """Validate an engine's output: every tuple against ``expected.py``, every response time against its limit.
 
-``comparison.py`` compares; this module describes the result, and rejects outputs that cannot be judged.
+``answer_comparison.py`` compares; this module describes the result, and rejects outputs that cannot be judged.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slipstream._bench.validation.comparison import PROBLEMS, Comparison, Scope
+from slipstream._bench.validation.answer_comparison import PROBLEMS, Comparison, Scope
 from slipstream._bench.validation.editions import ALERT, ANSWERS, BALANCE, EXPENDITURE, TOLL, TRAVEL_TIME, Edition
 from slipstream._bench.validation.expected import SLOW_STEPS, CorrectAnswers, rows_to_sort
 from slipstream._bench.validation.outputs import Order, read_outputs

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from slipstream._cli.common.checks import check_there
-from slipstream._io.kafka import Topic, read_settings
+from slipstream._io.kafka_client import Topic, read_settings
 
 if TYPE_CHECKING:
-    from slipstream._io.sources import Definition
+    from slipstream._io.named_feeds import Definition
 
 Input = Annotated[
     str,
@@ -104,7 +104,7 @@ class Reading:
     @property
     def definition(self) -> Definition:
         """Where the schema of messages is found."""
-        from slipstream._io.sources import Definition
+        from slipstream._io.named_feeds import Definition
 
         return Definition(self.message_schema, self.schema_registry)
 

@@ -99,7 +99,7 @@ def validate(
 def _present(verdict: Verdict, report: Path | None, as_json: bool) -> None:
     """Write the report, print the verdict, and fail if it is not a clean pass."""
     if report:
-        from slipstream._bench.validation.report import write_report
+        from slipstream._bench.validation.validation_page import write_report
 
         write_report(verdict, report)
         say(f"Report: {report}")
@@ -196,10 +196,10 @@ def drive(
     opened = Run.open(run)
     opened = opened.multiplied(multiply * opened.copies)
     check_writable(log, "--log")
-    from slipstream._bench.driving.destinations import open_destination
     from slipstream._bench.driving.driver import DrivePlan, log_to, read_sent
     from slipstream._bench.driving.driver import drive as deliver
-    from slipstream._bench.driving.encodings import find_encoding
+    from slipstream._bench.driving.encoders import find_encoding
+    from slipstream._bench.driving.receivers import open_destination
 
     form = find_encoding(format_)
     plan = DrivePlan.for_run(opened, speed, fast_forward_to, until, since)

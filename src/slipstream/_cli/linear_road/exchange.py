@@ -82,7 +82,7 @@ def _import_file(file: Path, out: Path, map_file: Path | None) -> Run:
         from slipstream._city.sumo import import_sumo
 
         return import_sumo(file, map_file, out)
-    from slipstream._feeds.text import import_text
+    from slipstream._feeds.tuple_text import import_text
 
     return import_text(file, out)
 
@@ -114,7 +114,7 @@ def export(
     opened = Run.open(run)
     check_writable(out, "--out")
     if out is None:
-        from slipstream._feeds.text import export_text
+        from slipstream._feeds.tuple_text import export_text
 
         export_text(opened, sys.stdout.buffer)
         sys.stdout.buffer.flush()
@@ -125,7 +125,7 @@ def export(
 
 def _export_to(run: Run, out: Path, overwrite: bool) -> int:
     """Write to a temporary file first, so that the file appears complete or not at all."""
-    from slipstream._feeds.text import export_text
+    from slipstream._feeds.tuple_text import export_text
     from slipstream._tools.staging import temporary_sibling
 
     if out.exists() and not overwrite:

@@ -222,7 +222,7 @@ def _find(
     as_json: bool,
 ) -> None:
     """Search for the rating, and write and print it."""
-    from slipstream._bench.rating.report import write_rating
+    from slipstream._bench.rating.rating_page import write_rating
     from slipstream._bench.rating.search import Search
     from slipstream._bench.rating.search import rate as find
     from slipstream._bench.rating.trial import Window
@@ -260,7 +260,7 @@ def _tell_progress(search: Search, run: Path | None) -> None:
 
 def _open(run: Path | None, out: Path, seed: int, distinct: int, master: str, conf: list[str] | None) -> Run:
     """The run to rate on; the standard one is made once and kept."""
-    from slipstream._city.history import make_history
+    from slipstream._city.history_writer import make_history
     from slipstream._city.simulate import simulate
     from slipstream._city.traffic import Traffic
     from slipstream._feeds.run import Run
@@ -279,7 +279,7 @@ def _open(run: Path | None, out: Path, seed: int, distinct: int, master: str, co
 
 
 def _make_table(engine: str, tries: Iterable[Trial]) -> Table:
-    from slipstream._bench.rating.report import TRIAL_HEADS, make_trial_row
+    from slipstream._bench.rating.rating_page import TRIAL_HEADS, make_trial_row
 
     table = Table(*TRIAL_HEADS, title=f"Tries of {engine}")
     for tried in tries:

@@ -21,7 +21,9 @@ from slipstream._cli.common.inputs import (
     SchemaRegistry,
     check_input,
 )
-from slipstream._cli.common.jobs import (
+from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show
+from slipstream._cli.common.overwriting import Afresh, clear_job
+from slipstream._cli.common.toll_jobs import (
     BatchSeconds,
     CompactEvery,
     Lateness,
@@ -36,9 +38,7 @@ from slipstream._cli.common.jobs import (
     read_feed_settings,
     run_job,
 )
-from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show
-from slipstream._cli.common.overwriting import Afresh, clear_job
-from slipstream._io.kafka import Topic
+from slipstream._io.kafka_client import Topic
 from slipstream._spark import session
 from slipstream._tools.staging import check_makeable
 
@@ -146,7 +146,7 @@ def toll(
     check_pace(speed, batch_seconds, parallel)
     _check(rules)
     from slipstream._linear_road.job.engine import Settings
-    from slipstream._linear_road.job.layout import ANSWERS, ANSWERS_AND_TRIPS
+    from slipstream._linear_road.job.toll_layout import ANSWERS, ANSWERS_AND_TRIPS
 
     settings = Settings(
         **read_feed_settings(input_, reading, lateness),

@@ -19,8 +19,8 @@ from slipstream._console.errors import NotFound
 from slipstream._console.live.batch_health import FollowedJournal
 from slipstream._console.live.notices import NO_DATA, Notices, read_batch_answers
 from slipstream._console.live.roads import Roads, find_cell
-from slipstream._cuboid.snapshots.files import FILE, FOLDER
 from slipstream._cuboid.snapshots.snapshot import Snapshot
+from slipstream._cuboid.snapshots.snapshot_files import FILE, FOLDER
 from slipstream._feeds.parse import select
 from slipstream._feeds.run import MINUTE, TRIPS
 from slipstream._feeds.trip import begins_trip

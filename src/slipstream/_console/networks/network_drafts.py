@@ -16,13 +16,13 @@ import yaml
 
 from slipstream._console.errors import Conflict
 from slipstream._errors import BadInput, SlipstreamError, locate
-from slipstream._network import files
+from slipstream._network import yaml_files
 from slipstream._network.algebra import Arc, Network
+from slipstream._network.column_types import spark_schema
 from slipstream._network.planning.plan import plan
 from slipstream._network.planning.stages import StageInfo
 from slipstream._network.schemas import UNKNOWN_COLUMN, Checked, check
 from slipstream._network.tasks.superbox import Superbox
-from slipstream._network.types import spark_schema
 from slipstream._tools.staging import temporary_sibling
 
 if TYPE_CHECKING:
@@ -65,13 +65,13 @@ class DraftReport:
 
 def read(path: Path) -> Draft:
     """Read a network file; operators that are not loaded are kept as they are written."""
-    return _to_draft(files.load(path, unloaded=True))
+    return _to_draft(yaml_files.load(path, unloaded=True))
 
 
 def write(draft: Draft, path: Path) -> None:
     """Write a draft as a network file; it must be readable, but need not be valid yet."""
     try:
-        text = files.dumps(to_network(draft))
+        text = yaml_files.dumps(to_network(draft))
     except BadInput as error:
         raise error.within("The network cannot be saved yet", Conflict) from error
     stage = temporary_sibling(path, "partial")  # an unpredictable name, which cannot be an existing link
@@ -83,13 +83,13 @@ def write(draft: Draft, path: Path) -> None:
 def to_network(draft: Draft) -> Network:
     """Parse a draft like a network file: JSON is valid YAML."""
     try:
-        return files.loads(json.dumps(draft, ensure_ascii=False), unloaded=True)
+        return yaml_files.loads(json.dumps(draft, ensure_ascii=False), unloaded=True)
     except RecursionError as error:
         raise BadInput("network: nested too deeply.", hint="Simplify the file.", code="too-large") from error
 
 
 def _to_draft(network: Network) -> Draft:
-    body: Draft = yaml.load(files.dumps(network), files._Loader)
+    body: Draft = yaml.load(yaml_files.dumps(network), yaml_files._Loader)
     return body
 
 
@@ -111,7 +111,7 @@ def examine(draft: Draft, spark: SparkSession, parallel: int = 1) -> DraftReport
             rest = without(rest, located.place)
         else:
             found.warnings = checked.warnings
-            name = files.ArcNames(checked.network)
+            name = yaml_files.ArcNames(checked.network)
             found.schemas = {
                 name(arc): spark_schema(schema) for arc, schema in checked.schemas.items() if arc.origin != _PROBE
             }
@@ -255,7 +255,7 @@ def _mapping(draft: Draft, key: str) -> list[tuple[str, Any]]:
 def arcs(network: Network) -> list[Arc]:
     """Return the drawn arcs with a consumer, for inspection."""
     not_drawn = {table.name for table in network.tables}
-    not_drawn |= {node.name for node in files.archive_outputs(network).values()}
+    not_drawn |= {node.name for node in yaml_files.archive_outputs(network).values()}
     taken = [arc for node in network.nodes for arc in node.inputs] + [end.arc for end in network.ends]
     return list(dict.fromkeys(arc for arc in taken if arc.origin not in not_drawn))
 

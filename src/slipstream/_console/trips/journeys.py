@@ -19,8 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from slipstream._archive.files import TRIP, TRIPS, is_archive, is_linear_city, read_trips, trip_outputs
-from slipstream._archive.trajectories import APART
+from slipstream._archive.ended_trips import APART
+from slipstream._archive.trip_tables import TRIP, TRIPS, is_archive, is_linear_city, read_trips, trip_outputs
 from slipstream._berlinmod.dataset import FORMAT, Dataset
 from slipstream._berlinmod.roads.street_network import StreetNetwork
 from slipstream._console.workspace import Workspace, format_of

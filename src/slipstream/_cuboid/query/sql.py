@@ -40,7 +40,7 @@ from slipstream._cuboid.query.relations import View
 from slipstream._cuboid.query.stream_functions import Pattern
 from slipstream._cuboid.schema import AST, Schema
 from slipstream._errors import BadArgument, BadInput
-from slipstream._feeds.names import ranks
+from slipstream._feeds.text_ids import ranks
 from slipstream._sql.parsing import UNREADABLE, check_depth, check_size
 from slipstream._tools.numba_tools import Floats, Ints, Longs
 

@@ -12,8 +12,8 @@ from pyarrow import csv
 
 from slipstream._io.formats.encodings import ARROW, AVRO, CSV, JSON, MESSAGES, PARQUET, first_file, header_fields
 from slipstream._io.formats.registry import Registry, split_settings
-from slipstream._io.kafka import Topic
-from slipstream._io.sources import KAFKA, TCP, Definition, file_fields, parquet_schema
+from slipstream._io.kafka_client import Topic
+from slipstream._io.named_feeds import KAFKA, TCP, Definition, file_fields, parquet_schema
 
 _INTEGER = re.compile(r"\s*-?\d{1,19}\s*")
 #: only this many bytes of a line are examined

@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from slipstream._errors import BadArgument
-from slipstream._io.kafka import Topic
-from slipstream._io.outputs import console, text
+from slipstream._io.kafka_client import Topic
+from slipstream._io.outputs import standard_output, text_files
 from slipstream._io.outputs.commit import Outputs
-from slipstream._io.outputs.files import Written, read_written
+from slipstream._io.outputs.data_files import Written, read_written
 from slipstream._io.outputs.json_lines import to_json_lines
 from slipstream._io.outputs.kafka import Publisher
 
@@ -162,7 +162,7 @@ class Destinations:
             (outputs.last.detail if outputs.last else {}).get(DELIVERED, {})
         )
         for output, where in _each(wheres, TEXT):
-            text.check_length(_file(folder, where), self._length(output, where))
+            text_files.check_length(_file(folder, where), self._length(output, where))
         self._publishers = {
             (output, where): Publisher(_topic(where).with_settings(settings), f"{job}-{output}", outputs.in_doubt)
             for output, where in _each(wheres, KAFKA)
@@ -192,14 +192,14 @@ class Destinations:
         """Print what goes to the console, once the batch is committed."""
         for output, table in rows.items():
             if CONSOLE in self._wheres.get(output, ()):
-                console.show(to_json_lines(table))
+                standard_output.show(to_json_lines(table))
 
     def _goes_elsewhere(self, output: str) -> bool:
         return bool(self._wheres.get(output) or self._own.get(output))
 
     def _append(self, output: str, where: str, rows: pa.Table) -> None:
         length = self._length(output, where)
-        new = text.append(_file(self._folder, where), length, [text.to_csv(rows, header=not length)])
+        new = text_files.append(_file(self._folder, where), length, [text_files.to_csv(rows, header=not length)])
         self._lengths = {**self._lengths, output: {**self._lengths.get(output, {}), where: new}}
 
     def _length(self, output: str, where: str) -> int:

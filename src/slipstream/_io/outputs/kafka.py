@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from slipstream._errors import Unavailable
-from slipstream._io.kafka import TIMEOUT_S, Topic
+from slipstream._io.kafka_client import TIMEOUT_S, Topic
 from slipstream._io.outputs.journal import InDoubt
 from slipstream._tools.failpoints import failpoint
 

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from slipstream._errors import BadArgument
-from slipstream._io.outputs.files import BATCH, FOLDER
+from slipstream._io.outputs.data_files import BATCH, FOLDER
+from slipstream._io.outputs.delta_tables import File, OutputTable, read_errors
 from slipstream._io.outputs.journal import last_batch
-from slipstream._io.outputs.tables import File, OutputTable, read_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -23,7 +23,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from slipstream._errors import BadArgument, BadInput, Unavailable
 from slipstream._io.chunks import ARRIVALS_MS, BEHIND, CAUGHT_UP, COLUMNS, LAST, Chunk, ChunkReader, Offset
 from slipstream._io.formats.encodings import joiner
-from slipstream._io.kafka import TIMEOUT_S, Topic
+from slipstream._io.kafka_client import TIMEOUT_S, Topic
 from slipstream._tools.progress import say
 from slipstream._tools.staging import atomic_write
 

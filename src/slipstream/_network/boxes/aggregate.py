@@ -30,7 +30,7 @@ from slipstream._network.boxes.kernels import (
 )
 from slipstream._network.boxes.window_functions import NULL_INTEGER, Function, Sorted, expand
 from slipstream._network.state.groups import Columns, Groups, Waiting, in_groups
-from slipstream._network.state.tables import INTEGER
+from slipstream._network.state.tracked_tables import INTEGER
 from slipstream._tools.numba_tools import Bools, Longs, compiled
 
 

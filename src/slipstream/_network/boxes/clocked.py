@@ -35,7 +35,7 @@ from slipstream._network.boxes.kernels import (
 )
 from slipstream._network.boxes.window_functions import Function, Sorted, nulls
 from slipstream._network.state.groups import GROUP, ORDINAL, Columns, Groups, hashes, in_groups
-from slipstream._network.state.tables import INTEGER, StateTable
+from slipstream._network.state.tracked_tables import INTEGER, StateTable
 from slipstream._tools.numba_tools import Longs
 
 #: bits of a place for the hash of a group, and how many windows back have a place of their own

@@ -38,7 +38,7 @@ from slipstream._network.boxes.kernels import (
 from slipstream._network.boxes.window_functions import Function, Sorted, expand, nulls
 from slipstream._network.flow import ordinals
 from slipstream._network.state.groups import Columns, Groups, Waiting, hashes, in_groups
-from slipstream._network.state.tables import NONE, StateTable
+from slipstream._network.state.tracked_tables import NONE, StateTable
 from slipstream._tools.numba_tools import Bools, Longs
 
 _ALONE: Longs = np.zeros(1, np.int64)

@@ -19,9 +19,9 @@ import pyarrow as pa
 
 from slipstream._cuboid.schema import Schema as CuboidSchema
 from slipstream._errors import BadInput
-from slipstream._feeds.intake import find_rivals
-from slipstream._feeds.names import are_valid, ranks
+from slipstream._feeds.lane_parcels import find_rivals
 from slipstream._feeds.parse import GOOD, judge, reject_reason
+from slipstream._feeds.text_ids import are_valid, ranks
 from slipstream._feeds.trains import REQUEST_FIELDS
 from slipstream._feeds.tuples import FIELDS, MILE, POSITION
 from slipstream._linear_road import rules as rule_sets
@@ -41,9 +41,9 @@ from slipstream._linear_road.state.toll_fragment import NO_CHARGES, NO_ENTRIES, 
 from slipstream._linear_road.tasks.intake import MOST_LATENESS
 from slipstream._network.boxes.operators import KeyedTable, Operator, RowTable, Schema, State, require
 from slipstream._network.boxes.window_functions import nulls
+from slipstream._network.column_types import plain_type
 from slipstream._network.flow import Array, Train
-from slipstream._network.types import plain_type
-from slipstream._runtime.names import Names
+from slipstream._runtime.id_numbers import Names
 from slipstream._runtime.store import Store
 from slipstream._tools.numba_tools import Longs
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TypeVar
 
-from slipstream._network import functions
+from slipstream._network import box_functions
 from slipstream._network.algebra import (
     TUP,
     Aggregate,
@@ -34,7 +34,7 @@ from slipstream._network.algebra import (
 from slipstream._network.boxes.operators import Operator
 from slipstream._network.quality.statistics import Statistics
 from slipstream._network.schemas import Checked, join_columns, own_type
-from slipstream._network.sql import expressions
+from slipstream._network.sql import box_expressions
 
 Rule = Callable[[Checked, Statistics], "tuple[Network, str] | None"]
 
@@ -80,7 +80,7 @@ def filter_before_map(checked: Checked, _: Statistics) -> tuple[Network, str] | 
         plain = {name: text for name, text in map_.columns.items() if own_type(text, source)}
         (predicate,) = test.predicates
         if _uses(predicate) <= plain.keys():
-            moved = replace(filter_, box=Filter((expressions.substitute(predicate, plain),)))
+            moved = replace(filter_, box=Filter((box_expressions.substitute(predicate, plain),)))
             network = checked.network.with_nodes({filter_.name: moved})
             return _swap(network, node, moved), f"{filter_.name} before {node.name}"
     return None
@@ -102,9 +102,9 @@ def filters_as_one(checked: Checked, _: Statistics) -> tuple[Network, str] | Non
     """Merge two consecutive filters, unless they call user functions, which Spark would then call for all tuples."""
     for first, outer, second, inner in _private_pairs(checked.network, Filter, Filter):
         one, two = outer.predicates[0], inner.predicates[0]
-        if not functions.is_python(expressions.user_calls(one) | expressions.user_calls(two)):
+        if not box_functions.is_python(box_expressions.user_calls(one) | box_expressions.user_calls(two)):
             both = f"({one}) and ({two})"
-            if expressions.is_within_limits(both):
+            if box_expressions.is_within_limits(both):
                 return _merge(checked.network, first, second, Filter((both,))), f"{first.name} and {second.name} in one"
     return None
 
@@ -114,11 +114,11 @@ def maps_as_one(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
     for first, before, second, after in _private_pairs(checked.network, Map, Map):
         inner, outer = before.columns, after.columns
         source = checked.inputs(first)[0]
-        uses = [name for text in outer.values() for name in expressions.mentions(text)]
+        uses = [name for text in outer.values() for name in box_expressions.mentions(text)]
         if all(uses.count(name) <= 1 or own_type(text, source) for name, text in inner.items()):
             texts = {name: text if own_type(text, source) else f"({text})" for name, text in inner.items()}
-            one = {name: expressions.substitute(text, texts) for name, text in outer.items()}
-            if all(map(expressions.is_within_limits, one.values())):
+            one = {name: box_expressions.substitute(text, texts) for name, text in outer.items()}
+            if all(map(box_expressions.is_within_limits, one.values())):
                 return _merge(checked.network, first, second, Map(one)), f"{first.name} and {second.name} in one"
     return None
 
@@ -207,19 +207,19 @@ def _insert_projection(network: Network, node: Node, side: int, columns: list[st
     name = f"{node.name}_needs" + (f"_{side}" if len(node.inputs) > 1 else "")
     inputs = tuple(Arc(name) if i == side else arc for i, arc in enumerate(node.inputs))
     projection = Node(
-        name, Map({column: expressions.column(column) for column in columns}), (node.inputs[side],), node.group
+        name, Map({column: box_expressions.column(column) for column in columns}), (node.inputs[side],), node.group
     )
     network = network.with_nodes({node.name: replace(node, inputs=inputs)})
     return replace(network, nodes=(*network.nodes, projection)), f"{node.name} carries only {', '.join(columns)}"
 
 
 def _uses(text: str) -> set[str]:
-    return {name for _, name in expressions.columns(text)}
+    return {name for _, name in box_expressions.columns(text)}
 
 
 def _find_arguments(box: Aggregate | Resample) -> set[str]:
     """The columns that the arguments of a box's window functions use."""
-    calls = map(expressions.parse_call, box.functions.values())
+    calls = map(box_expressions.parse_call, box.functions.values())
     return {name for call in calls for argument in call.arguments for name in _uses(argument)}
 
 
@@ -263,7 +263,7 @@ def _kept(checked: Checked, node: Node, side: int, wanted: set[str]) -> set[str]
     names = join_columns(*inputs)
     order = (box.left, box.right)[side]
     kept = {column for out, (where, column) in names.items() if where == side and out in wanted}
-    kept |= {name for which, name in expressions.columns(box.predicate) if (which == "right") == bool(side)}
+    kept |= {name for which, name in box_expressions.columns(box.predicate) if (which == "right") == bool(side)}
     if side == 0:
         # a right column is called right_x because the left has an x
         kept |= {

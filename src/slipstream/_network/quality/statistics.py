@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from slipstream._network import functions
+from slipstream._network import box_functions
 from slipstream._network.algebra import TYPES, Arc, Filter, Join, Map, Node, Schema, Union
 from slipstream._network.boxes.kernels import ARRIVAL, INSTANT, TS, Released
 from slipstream._network.boxes.operators import Operator, State, run
 from slipstream._network.boxes.window_functions import Values, encode_column, nulls
+from slipstream._network.column_types import spark_schema
 from slipstream._network.flow import Train
 from slipstream._network.planning.plan import Runner, plan
 from slipstream._network.schemas import join_columns
 from slipstream._network.state.groups import Columns
-from slipstream._network.types import spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -93,13 +93,13 @@ class _Meter:
         self._checked = checked
         self._tables = tables
         self._runners = {runner.node.name: runner for runner in plan(checked).runners}
-        functions.install(spark, functions.with_tables(), self._stored())
+        box_functions.install(spark, box_functions.with_tables(), self._stored())
         self._arcs: dict[Arc, pa.Table] = {}
         self._states: dict[str, State] = {}
 
-    def _stored(self) -> functions.Stored:
+    def _stored(self) -> box_functions.Stored:
         """The tables that users' functions read."""
-        wanted = {name for function in functions.with_tables() for name in functions.find_tables(function)}
+        wanted = {name for function in box_functions.with_tables() for name in box_functions.find_tables(function)}
         found: dict[str, dict[str, Any]] = {}
         for table in self._checked.network.tables:
             if table.name in wanted and table.name in self._tables:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-from slipstream._network import functions
+from slipstream._network import box_functions
 from slipstream._network.algebra import TYPES, Arc, Filter, Join, Map, Node
 from slipstream._network.planning.plan import Delivery, Plan, Runner, Way
 from slipstream._network.schemas import join_columns
-from slipstream._network.sql import expressions
+from slipstream._network.sql import box_expressions
 from slipstream._network.sql.values import Untranslatable
 from slipstream._network.sql.vector import Expression, translate
 
@@ -37,7 +37,7 @@ class Program:
 class Translations:
     """The expressions of a plan, translated before anything runs."""
 
-    def __init__(self, plan: Plan, tables: functions.Stored | None = None) -> None:
+    def __init__(self, plan: Plan, tables: box_functions.Stored | None = None) -> None:
         self._plan = plan
         self._tables = tables or {}
         self._nodes = {node.name: node for node in plan.checked.nodes}
@@ -164,7 +164,7 @@ class Translations:
         """The predicate of a join, with the column names of its output."""
         assert isinstance(runner.node.box, Join)
         names = {source: out for out, source in join_columns(*self._plan.checked.inputs(runner.node)).items()}
-        return expressions.rename_columns(
+        return box_expressions.rename_columns(
             runner.node.box.predicate, lambda side, column: _member(names[int(side == "right"), column])
         )
 
@@ -180,7 +180,7 @@ def answer_to(text: str) -> str:
 
 
 def _in_tuple(text: str) -> str:
-    return f"({expressions.rename_columns(text, lambda _, column: _member(column))})"
+    return f"({box_expressions.rename_columns(text, lambda _, column: _member(column))})"
 
 
 def _member(column: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from slipstream._network.state.tables import INTEGER, NONE, TEXT, StateTable, arrow_texts, length_at
+from slipstream._network.state.tracked_tables import INTEGER, NONE, TEXT, StateTable, arrow_texts, length_at
 from slipstream._runtime.shared_arrays import SharedArray
 from slipstream._tools.numba_tools import Bytes, Longs, compiled, mix
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from slipstream._network.state.groups import GROUP, ORDINAL, Columns, Groups, chain
-from slipstream._network.state.tables import INTEGER, NONE, StateTable
+from slipstream._network.state.tracked_tables import INTEGER, NONE, StateTable
 from slipstream._runtime.shared_arrays import SharedArray
 from slipstream._tools.numba_tools import Longs, compiled
 

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from slipstream._cuboid.snapshots.files import FOLDER
+from slipstream._cuboid.snapshots.snapshot_files import FOLDER
 from slipstream._io import outputs
 from slipstream._io.chunks import CHUNK, LAST, OPENING
 from slipstream._io.outputs import REJECTS, Written
@@ -27,9 +27,8 @@ from slipstream._network.flow import Train
 from slipstream._network.planning.plan import Plan
 from slipstream._network.quality.shedding import Marker
 from slipstream._network.running import rejects
-from slipstream._network.state.tables import Log
-from slipstream._network.tasks import intake
-from slipstream._network.tasks.intake import Arrived
+from slipstream._network.state.tracked_tables import Log
+from slipstream._network.tasks import train_intake
 from slipstream._network.tasks.parcels import (
     DELIVERED,
     PARCELS,
@@ -43,6 +42,7 @@ from slipstream._network.tasks.parcels import (
 )
 from slipstream._network.tasks.sink import Sink, Tuples
 from slipstream._network.tasks.superbox import Cargo, StageOutput, Superbox, TrainParcel
+from slipstream._network.tasks.train_intake import Arrived
 from slipstream._runtime.partitions import labels
 from slipstream._runtime.stage import FrameStage, batch_number
 from slipstream._runtime.store import Store
@@ -63,7 +63,7 @@ class Carrier:
         """Send something of every row to every partition, so that all number tuples alike."""
         keys = labels(self.superbox.parallel)
         if row.what == CHUNK:
-            train, load = intake.read_row(self.superbox.plan, row, self.marker)
+            train, load = train_intake.read_row(self.superbox.plan, row, self.marker)
             source = self.superbox.plan.checked.network.sources[row.source].name
             parcels = self.superbox.carry(1, Cargo(sources={source: train}))
             sorter = Sorter(self.superbox.stages.homes, self.superbox.parallel, stage=1)
@@ -171,7 +171,7 @@ class SuperboxStage(FrameStage[Boxes]):
 
     def _read_arrived(self, rows: list[Row]) -> Arrived:
         if self._number == 1:
-            return intake.read_batch(self._superbox.plan, rows, batch_number(), self._marker)
+            return train_intake.read_batch(self._superbox.plan, rows, batch_number(), self._marker)
         loads = (row for row in sorted(rows, key=lambda row: row.seq) if row.what == PARCELS)
         keys = len(self._superbox.plan.keys)
         parcels = [parcel for row in loads for parcel in Load.from_bytes(row.chunk, keys).parcels]

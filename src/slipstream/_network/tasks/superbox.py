@@ -19,15 +19,15 @@ from slipstream._network.algebra import Arc, Filter, Join, Map, Node, Schema
 from slipstream._network.boxes.kernels import ARRIVAL, INSTANT, PLACE, PLACES, TRIGGER, TS, State
 from slipstream._network.boxes.operators import Operator, OperatorState, run
 from slipstream._network.boxes.window_functions import NULL_INTEGER, expand
+from slipstream._network.column_types import spark_schema
 from slipstream._network.flow import Train, merge_order, no_tuples, ordinals, sort_train
 from slipstream._network.planning.plan import Delivery, Layout, Plan, Runner, Way
 from slipstream._network.planning.stages import plan_stages
 from slipstream._network.schemas import join_columns
-from slipstream._network.sql import expressions
+from slipstream._network.sql import box_expressions
 from slipstream._network.sql.translation import Prefix, Translations, answer_to, asked_by
 from slipstream._network.state.groups import hashes
 from slipstream._network.state.stored import StoredTable
-from slipstream._network.types import spark_schema
 from slipstream._tools.numba_tools import Bools, Longs
 
 Array = npt.NDArray[Any]
@@ -243,7 +243,7 @@ class Superbox:
         return train
 
     def _column(self, train: Train, text: str, arc: Arc) -> Array:
-        for name in (expressions.bare(text), answer_to(text)):
+        for name in (box_expressions.bare(text), answer_to(text)):
             if name in train.columns:
                 return train.columns[name]
         return self.translations.expression(text, arc).over(train.columns, len(train))
@@ -460,7 +460,7 @@ class LookUp:
     @classmethod
     def build(cls, box: Join, side: int, schema: Schema, table: Mapping[str, Array]) -> LookUp:
         """Build the index for a stream on one side of a join."""
-        equal = expressions.equalities(box.predicate)
+        equal = box_expressions.equalities(box.predicate)
         mine, theirs = [pair[side] for pair in equal], [table[pair[1 - side]] for pair in equal]
         floats = [
             values.dtype != object and (values.dtype.kind == "f" or schema[name] == "float")
