@@ -42,7 +42,7 @@ from slipstream._network.schemas import check
 from slipstream._network.tasks.operators_in_spark import SuperboxStage
 from slipstream._network.tasks.parcels import DELIVERED, Load, Row
 from slipstream._network.tasks.superbox import Superbox
-from slipstream._runtime.memory import Host, under_one_key
+from slipstream._runtime.memory import Host, put_under_one_key
 from slipstream._tools.failpoints import OUTPUT_POINTS, TOPIC_POINTS, VARIABLE
 
 __all__ = [
@@ -159,7 +159,7 @@ class MemoryHost:
     def __init__(self, job: Job, *, clock: ManualClock | None = None) -> None:
         self._network, self._own = job.network, job._own
         self._superbox = _superbox(job)
-        self._host = Host([SuperboxStage("memory", self._superbox, None, 1)], divide=under_one_key)
+        self._host = Host([SuperboxStage("memory", self._superbox, None, 1)], divide=put_under_one_key)
         self._clock = clock or ManualClock()
         self._number = 0  # of the next tuple
         self._sources = [source.name for source in self._network.sources]

@@ -27,7 +27,7 @@ from oracles.streams import busy_stream
 from services import SCRIPTS, service
 from slipstream._bench.driving.driver import read_seconds
 from slipstream._bench.driving.encoders import ENCODINGS
-from slipstream._chaos.output_comparison import Committed, difference
+from slipstream._chaos.output_comparison import Committed, find_difference
 from slipstream._chaos.process import JobProcess
 from slipstream._chaos.subject import Subject
 from slipstream._feeds.run import Run
@@ -182,7 +182,7 @@ def test_the_broker_dies_while_a_job_reads(kind: str, broker: str, run: Run, tmp
         engine = start(tmp_path / "disturbed")
     disturbed = finished(engine)
     expected = finished(start(tmp_path / "undisturbed"))
-    assert difference(expected, disturbed, whole=True, repeatable=False) == ""
+    assert find_difference(expected, disturbed, whole=True, repeatable=False) == ""
 
 
 def took_something(out: Path) -> bool:

@@ -35,10 +35,10 @@ def own_columns(columns: list[str]) -> list[str]:
     return [name for name in columns if name not in hidden]
 
 
-def quoted(columns: list[str]) -> list[str]:
+def quote_columns(columns: list[str]) -> list[str]:
     """Return names as Spark selects columns of any name.
 
-    >>> quoted(["speed (km/h)"])
+    >>> quote_columns(["speed (km/h)"])
     ['`speed (km/h)`']
     """
     return [f"`{name}`" for name in columns]

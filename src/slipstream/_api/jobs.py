@@ -214,7 +214,7 @@ class Job:
             mine = self._session(spark or session.build("slipstream"))
         known = check(network, mine)  # now, so that a mistake is raised here and not in the background
         frames = self._frames(mine)
-        execution = execution or self._laid_out(network, settings, parallel)
+        execution = execution or self._lay_out(network, settings, parallel)
         execution.own, execution.kafka, execution.known = self._own, tuple(settings.items()), known
         return RunningJob(execution, mine, frames)
 
@@ -262,7 +262,7 @@ class Job:
         made.feeds = found
         return made
 
-    def _laid_out(self, network: Network, settings: Settings, parallel: int | None) -> Execution:
+    def _lay_out(self, network: Network, settings: Settings, parallel: int | None) -> Execution:
         folder = Path(self.folder).absolute()
         found = origins(self._outputs.values())
         ready = {name: o.feed(folder / GIVEN, settings) for name, o in found.items() if not o.is_copied}
@@ -342,7 +342,7 @@ class RunningJob:
         """What the job is doing and how much it has done."""
         found = read_status(self.folder)
         if self._error is not None:
-            return replace(found, state="failed", why=_message(self._error))
+            return replace(found, state="failed", why=_describe_error(self._error))
         if self._thread is not None and self._thread.is_alive() and found.state in ("new", "stopped"):
             return replace(found, state="starting", why="")
         return found
@@ -421,7 +421,7 @@ class RunningJob:
         if kind is None:
             self.stop()
         else:
-            with _ignored():
+            with _suppress_errors():
                 self.stop()
 
     def __repr__(self) -> str:
@@ -441,12 +441,12 @@ class RunningJob:
             _running.discard(self)
 
 
-def _message(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     return error.message if isinstance(error, SlipstreamError) else f"{type(error).__name__}: {error}"
 
 
 @contextmanager
-def _ignored() -> Iterator[None]:
+def _suppress_errors() -> Iterator[None]:
     """The error that ends a block is the one to report, not what follows from it."""
     try:
         yield
@@ -458,5 +458,5 @@ def _ignored() -> Iterator[None]:
 def _stop_all() -> None:
     """Stop jobs before Spark goes, which would end them in the middle of a batch."""
     for job in list(_running):
-        with _ignored():
+        with _suppress_errors():
             job.stop(30)

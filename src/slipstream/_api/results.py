@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from slipstream._api import html
-from slipstream._api.committed import batch_at, own_columns, quoted
+from slipstream._api.committed import batch_at, own_columns, quote_columns
 from slipstream._api.streams import Published
 from slipstream._api.trips import Archived, Trips
 from slipstream._archive.trip_tables import TRIPS
@@ -224,7 +224,7 @@ class Output:
         """Return a Spark DataFrame; in ``spark``, in the session that is active, or in a new local one."""
         rows = outputs.to_frame(spark or session.build("slipstream"), self.folder, self.name, until=self._until)
         keys = output_results.order_columns(rows.columns)
-        return (rows.orderBy(*keys) if keys else rows).select(*quoted(own_columns(rows.columns)))
+        return (rows.orderBy(*keys) if keys else rows).select(*quote_columns(own_columns(rows.columns)))
 
     def to_arrow(self) -> pa.Table:
         """Return an Arrow table; needs no Spark."""

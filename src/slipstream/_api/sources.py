@@ -82,10 +82,10 @@ def read(
     ['id', 'time', 'speed', 'expressway', 'lane', 'direction', 'segment', 'position']
     """
     if isinstance(where, Source):
-        return _of_source(where, name)
+        return _open_source(where, name)
     place = local(where) if isinstance(where, str) else str(where)
     if is_run(place):
-        return _of_run(place, columns or {}, name)
+        return _open_run(place, columns or {}, name)
     format = format or guess_encoding(place)
     given, mapped = _columns(place, format, schema, columns or {})
     definition = Definition(Path(message_schema) if message_schema else None, schema_registry)
@@ -119,10 +119,10 @@ def from_dataframe(
     {'id': 'string', 'speed': 'double'}
     """
     if hasattr(frame, "sparkSession"):
-        return _of_spark(frame, columns or {}, name)  # type: ignore[arg-type]
+        return _record_frame(frame, columns or {}, name)  # type: ignore[arg-type]
     table = frame if isinstance(frame, pa.Table) else pa.Table.from_pandas(frame, preserve_index=False)
     renamed = _map_columns(table.column_names, columns or {})
-    table = pa.table({new: _plain(new, table[old]) for new, old in renamed.items()})
+    table = pa.table({new: _decode_dictionary(new, table[old]) for new, old in renamed.items()})
     schema = {field.name: type_names.arrow_type(field.name, field.type) for field in table.schema}
     return _stream(Origin(name, schema, name, partial(_record, table, name, schema), is_copied=True))
 
@@ -152,14 +152,14 @@ def table(
         )
         return Table(Stored(name or _name_of(str(path)), columns, lambda: read_table(path, columns)))
     if hasattr(where, "sparkSession"):
-        return _of_static(where, name or "table")  # type: ignore[arg-type]
+        return _read_static(where, name or "table")  # type: ignore[arg-type]
     rows = where if isinstance(where, pa.Table) else pa.Table.from_pandas(where, preserve_index=False)
-    plain = pa.table({one: _plain(one, rows[one]) for one in rows.column_names})
+    plain = pa.table({one: _decode_dictionary(one, rows[one]) for one in rows.column_names})
     columns = {field.name: type_names.arrow_type(field.name, field.type) for field in plain.schema}
     return Table(Stored(name or "table", columns, lambda: plain))
 
 
-def _of_static(frame: DataFrame, name: str) -> Table:
+def _read_static(frame: DataFrame, name: str) -> Table:
     if frame.isStreaming:
         raise BadArgument(
             "table: this DataFrame is a stream.", hint="Use from_dataframe, and join within a time.", code="bad-type"
@@ -175,7 +175,7 @@ def _stream(origin: Origin) -> Stream:
 # --- sources of your own
 
 
-def _of_source(source: Source, name: str) -> Stream:
+def _open_source(source: Source, name: str) -> Stream:
     label = type(source).__name__
     if not getattr(source, "schema", None):
         raise BadArgument(
@@ -187,7 +187,7 @@ def _of_source(source: Source, name: str) -> Stream:
     return _stream(Origin(name or _identifier(label.lower()), schema, label, lambda _, __: feed))
 
 
-def _of_run(place: str, columns: Mapping[str, str], name: str) -> Stream:
+def _open_run(place: str, columns: Mapping[str, str], name: str) -> Stream:
     names = {field: PLAIN.get(field, field) for field in FIELDS}
     for column, field in columns.items():
         if field not in names:
@@ -227,7 +227,7 @@ def _quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _of_spark(frame: DataFrame, columns: Mapping[str, str], name: str) -> Stream:
+def _record_frame(frame: DataFrame, columns: Mapping[str, str], name: str) -> Stream:
     typed, schema = _convert_types(frame, columns)
     if frame.isStreaming:
         feed = FrameFeed(name, "dataframe", follow=True, frame=typed, types=schema)
@@ -264,7 +264,7 @@ def _map_columns(have: Sequence[str], columns: Mapping[str, str]) -> dict[str, s
     return {back.get(old, old): old for old in have}
 
 
-def _plain(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _decode_dictionary(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A column of a frame in a type of networks."""
     if pa.types.is_timestamp(column.type):
         micros = column.cast(pa.timestamp("us", tz=column.type.tz), safe=False).cast(pa.int64())

@@ -59,7 +59,7 @@ class Committed:
         last = batches[-1]
         found = {name: outputs.visible_files(out, name, until=last.batch).read() for name in outputs.output_names(out)}
         tables = {name: _rows(table) for name, table in found.items()}
-        orders = {name: rows for name, table in found.items() if (rows := _in_order(name, table))}
+        orders = {name: rows for name, table in found.items() if (rows := _sort_rows(name, table))}
         texts = {name: _lines(out / name, length) for name, length in text_lengths(last).items()}
         journal, tuples, steps = Counter[str](), 0, dict[int, list[Mapping[str, int]]]()
         for batch in batches:
@@ -82,17 +82,17 @@ def text_lengths(last: outputs.Batch | None) -> dict[str, int]:
 
 
 def _rows(table: pa.Table) -> Rows:
-    return Counter(_said(table))
+    return Counter(_without_times(table))
 
 
-def _said(table: pa.Table) -> list[str]:
+def _without_times(table: pa.Table) -> list[str]:
     """Return rows without their times."""
     names = [name for name in table.column_names if name not in _WHEN and not name.startswith("_")]
     columns = table.select(names).to_pydict().values()
     return list(map(repr, zip(*columns, strict=True)))
 
 
-def _in_order(name: str, table: pa.Table) -> list[str]:
+def _sort_rows(name: str, table: pa.Table) -> list[str]:
     """The rows of a table with order keys, in order; none of others.
 
     Rejects are in no order: those of feeds and those of boxes are numbered apart.
@@ -100,15 +100,15 @@ def _in_order(name: str, table: pa.Table) -> list[str]:
     keys = [column for column in table.column_names if re.fullmatch(r"_q\d+", column)]
     if not keys or name == outputs.REJECTS:
         return []
-    return _said(table.sort_by([(key, "ascending") for key in sorted(keys, key=lambda key: int(key[2:]))]))
+    return _without_times(table.sort_by([(key, "ascending") for key in sorted(keys, key=lambda key: int(key[2:]))]))
 
 
 def _lines(file: Path, length: int) -> list[str]:
     text = file.read_bytes()[:length].decode()
-    return [_without_emit(line) if file.name == TEXT else line for line in text.splitlines()]
+    return [_drop_emit(line) if file.name == TEXT else line for line in text.splitlines()]
 
 
-def _without_emit(line: str) -> str:
+def _drop_emit(line: str) -> str:
     fields = line.split(",")
     emit = _EMIT_OF_TOLLS if fields[0] == "0" else _EMIT
     return ",".join(fields[:emit] + fields[emit + 1 :])
@@ -132,15 +132,15 @@ def _distinct_tuples(tuples: pa.Table) -> Rows:
     return _rows(tuples.take(np.unique(numbers, return_index=True)[1]))
 
 
-def difference(expected: Committed, found: Committed, *, whole: bool, repeatable: bool = True) -> str:
+def find_difference(expected: Committed, found: Committed, *, whole: bool, repeatable: bool = True) -> str:
     """Return the first difference, or an empty text; unless ``whole``, the output may end early.
 
     With ``repeatable``, two runs that have read the same number of tuples have the same number of rows.
 
     >>> one = Committed({"tolls": Counter(["(7, 2)"])}, journal={"tolls": 1})
-    >>> difference(one, Committed(), whole=False)
+    >>> find_difference(one, Committed(), whole=False)
     ''
-    >>> difference(one, Committed(), whole=True)
+    >>> find_difference(one, Committed(), whole=True)
     'outputs/tolls: 1 of 1 rows missing, such as (7, 2)'
     """
     problems = (
@@ -204,8 +204,8 @@ def verify_comparator(expected: Committed) -> None:
             "The undisturbed job has no output.", hint="Use input that produces output.", code="empty-input"
         )
     broken = [*_break_output(expected)]
-    undetected = [other for other in broken if not difference(expected, other, whole=True)]
-    if undetected or difference(expected, expected, whole=True):
+    undetected = [other for other in broken if not find_difference(expected, other, whole=True)]
+    if undetected or find_difference(expected, expected, whole=True):
         raise CheckFailed(
             "The comparison does not detect wrong output.", hint="This is a bug in Slipstream.", code="check-failed"
         )

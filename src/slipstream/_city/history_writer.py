@@ -122,10 +122,10 @@ def _write_segments(spark: SparkSession, stage: Path, seed: int, xways: tuple[in
 def _segment_task(stage: Path, seed: int, todo: Batches) -> Batches:
     for batch in todo:
         for xway in batch.column("xway").to_pylist():
-            yield from _written(stage, _segments_of(stage, seed, xway)).to_batches()
+            yield from _report_written(stage, _write_expressway(stage, seed, xway)).to_batches()
 
 
-def _segments_of(stage: Path, seed: int, xway: int) -> dict[str, int]:
+def _write_expressway(stage: Path, seed: int, xway: int) -> dict[str, int]:
     """Write an expressway's rows, one row group per day, and their means; return the number of rows per file."""
     file = f"segments/expressway-{xway:05d}.parquet"
     speeds = speed_with_cars()
@@ -137,7 +137,7 @@ def _segments_of(stage: Path, seed: int, xway: int) -> dict[str, int]:
             write([np.full(CELLS, day), _MINUTE, np.full(CELLS, xway), _DIRECTION, _SEGMENT, *values])
             sums[:, day_of_week(day) - 1] += values[:2].reshape(2, *MEANS[1:])
     for name, total in zip((speed_file(xway), count_file(xway)), sums, strict=True):
-        with _whole_file(stage / name) as out:
+        with _write_whole_file(stage / name) as out:
             np.save(out, (total / WEEKS).astype(np.float32))
     return {file: SEGMENT_ROWS, speed_file(xway): 0, count_file(xway): 0}
 
@@ -187,7 +187,7 @@ def _toll_task(stage: Path, seed: int, xways: tuple[int, ...], vehicles: pa.Tabl
         write([vids.repeat(TOLL_DAYS), np.tile(days, vids.size), where.ravel(), tolls.ravel()])
     _put_rows(stage / TOLLS, vids, tolls)
     _put_rows(stage / TOLL_XWAYS, vids, where)
-    return _written(stage, {file: vids.size * TOLL_DAYS})
+    return _report_written(stage, {file: vids.size * TOLL_DAYS})
 
 
 def toll_rows(
@@ -218,7 +218,7 @@ def _run_tasks(spark: SparkSession, what: str, tasks: DataFrame) -> dict[str, li
     return written
 
 
-def _written(stage: Path, rows: dict[str, int]) -> pa.Table:
+def _report_written(stage: Path, rows: dict[str, int]) -> pa.Table:
     """Report the files that a task wrote."""
     checks = [digest_file(stage / file) for file in rows]
     columns = [list(rows), [c.bytes for c in checks], [c.sha256 for c in checks], list(rows.values())]
@@ -226,7 +226,7 @@ def _written(stage: Path, rows: dict[str, int]) -> pa.Table:
 
 
 @contextmanager
-def _whole_file(file: Path) -> Iterator[IO[bytes]]:
+def _write_whole_file(file: Path) -> Iterator[IO[bytes]]:
     """Write a file that appears only when it is complete: Spark may run a task twice at the same time."""
     partial_file = staging.temporary_sibling(file, "partial")
     with partial_file.open("wb") as out:
@@ -238,7 +238,7 @@ def _whole_file(file: Path) -> Iterator[IO[bytes]]:
 def _table_file(file: Path, schema: pa.Schema) -> Iterator[Callable[[list[npt.NDArray[Any]]], None]]:
     """Open a Parquet file; yields a function that adds a row group from columns of numbers."""
     with (
-        _whole_file(file) as out,
+        _write_whole_file(file) as out,
         pq.ParquetWriter(out, schema, compression="zstd", use_dictionary=True) as writer,
     ):
 

@@ -102,7 +102,7 @@ def end_lanes(lanes: Iterable[int] = (0,)) -> Parcel:
     return Parcel(np.array([(lane, 1 << 62, DONE, 0, False, 0) for lane in lanes], PROGRESS), no_tuples())
 
 
-def late_in_chunk(times: npt.NDArray[np.int32], lateness: int) -> Bools:
+def find_late_in_chunk(times: npt.NDArray[np.int32], lateness: int) -> Bools:
     """Which tuples of a chunk are late, whatever preceded the chunk."""
     return times < np.maximum.accumulate(times) - lateness if times.size else np.empty(0, np.bool_)
 

@@ -275,7 +275,7 @@ def export_text(run: Run, out: IO[bytes]) -> int:
     """Write a run as Linear Road text; returns the number of lines."""
     written = 0
     held = b""
-    for table in _in_order(run):
+    for table in _restore_order(run):
         out.write(held)
         held = format_text(table)
         written += table.num_rows
@@ -283,7 +283,7 @@ def export_text(run: Run, out: IO[bytes]) -> int:
     return written
 
 
-def _in_order(run: Run) -> Iterator[pa.Table]:
+def _restore_order(run: Run) -> Iterator[pa.Table]:
     """The tuples in the order of the original lines or, without any, by second and expressway."""
     keeps_lines = run.manifest.has_lines and run.copies == 1
     waiting = run.minute(0, -1)

@@ -17,7 +17,7 @@ from pyspark import TaskContext
 
 from slipstream._errors import BadArgument
 from slipstream._feeds import text_ids
-from slipstream._feeds.lane_parcels import DONE, PROGRESS, Parcel, Progress, Reject, concat_tuples, late_in_chunk
+from slipstream._feeds.lane_parcels import DONE, PROGRESS, Parcel, Progress, Reject, concat_tuples, find_late_in_chunk
 from slipstream._feeds.parse import GOOD, PARSERS, Columns, Parsed, format_lines, judge, reject_reason, select
 from slipstream._feeds.tuples import FIELDS, MILE, POSITION
 from slipstream._io.chunks import BEHIND, CHUNK, COLUMNS, LAST, OPENING, REJECTED, Chunk, row_batch
@@ -161,7 +161,7 @@ class ReportPacking:
             part = self._reject_late(judged)
             parts.append(part)
             count = part.tuples["time"].size
-            newest = DONE if chunk.what == LAST else self._reached(part)
+            newest = DONE if chunk.what == LAST else self._newest_released(part)
             progress.append((chunk.lane, chunk.seq, newest, chunk.arrived, chunk.what == BEHIND, count))
         if not progress:
             return
@@ -172,7 +172,7 @@ class ReportPacking:
             here = self.fragments[progress[0][0] % len(self.fragments)]
             yield row_batch(len(rejects), REJECTED, 0, reject_lines(rejects), here)
 
-    def _reached(self, part: Parsed) -> int:
+    def _newest_released(self, part: Parsed) -> int:
         """The newest second of a chunk; after a heartbeat, the one that lets all seconds before it be released."""
         newest = int(part.tuples["time"].max()) if part.tuples["time"].size else -1
         return max(newest, part.complete + self.lateness) if part.complete >= 0 else newest
@@ -186,7 +186,7 @@ class ReportPacking:
 
     def _reject_late(self, given: Parsed) -> Parsed:
         """Reject the tuples of a chunk that are late compared with others of the same chunk."""
-        late = late_in_chunk(given.tuples["time"], self.lateness)
+        late = find_late_in_chunk(given.tuples["time"], self.lateness)
         if not late.any():
             return given
         rejects = [(line, "late") for line in format_lines(select(given.tuples, late), given.names)]

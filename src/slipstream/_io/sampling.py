@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from slipstream._io.chunks import CHUNK, ChunkReader, from_arrow_stream
+from slipstream._io.chunks import CHUNK, ChunkReader, read_arrow_stream
 from slipstream._io.formats.decoding import TYPES
 from slipstream._io.named_feeds import Feed, is_live
 from slipstream._tools import temporary
@@ -65,5 +65,5 @@ def _tuples(feed: Feed, most: int) -> Iterator[pa.Table]:
             for partition in reader.partitions(start, end):
                 for batch in reader.read(partition):
                     if batch["what"][0].as_py() == CHUNK:
-                        yield from_arrow_stream(batch["chunk"][0].as_py())
+                        yield read_arrow_stream(batch["chunk"][0].as_py())
             start = end

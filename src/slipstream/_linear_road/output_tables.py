@@ -97,16 +97,16 @@ def schemas(*, answers: bool, trips: bool, named: bool = False) -> dict[str, pa.
     if trips:
         tables[TRIPS] = TRIP_SCHEMA
     if named:
-        tables = {name: schema.insert(_after_vid(schema.names), _VEHICLE) for name, schema in tables.items()}
+        tables = {name: schema.insert(_place_after_vid(schema.names), _VEHICLE) for name, schema in tables.items()}
     return {**tables, REJECTS: REJECT_SCHEMA}
 
 
 def add_vehicle_column(rows: pa.Table, names: pa.StringArray) -> pa.Table:
     """Add the text that identifies the vehicle of each row."""
-    return rows.add_column(_after_vid(rows.column_names), _VEHICLE, names)
+    return rows.add_column(_place_after_vid(rows.column_names), _VEHICLE, names)
 
 
-def _after_vid(columns: list[str]) -> int:
+def _place_after_vid(columns: list[str]) -> int:
     return columns.index("vid") + 1
 
 
@@ -130,13 +130,13 @@ def _sort_order(table: AnswerTable, time: Ints, vid: Ints, qid: Ints) -> npt.NDA
 
 def count_by_time_and_delay(rows: pa.Table) -> list[list[int]]:
     """Return time, delay and number of answers, for each combination."""
-    delays, which = _distinct(rows["delay_ms"].to_numpy())
+    delays, which = _find_distinct(rows["delay_ms"].to_numpy())
     keys, counts = np.unique(which << 32 | rows["time"].to_numpy(), return_counts=True)
     found = zip((keys & 0xFFFFFFFF).tolist(), delays[keys >> 32].tolist(), counts.tolist(), strict=True)
     return [list(row) for row in found]
 
 
-def _distinct(values: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _find_distinct(values: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the distinct values and the index of each; skips the sort for a single value, as in a replay."""
     if values.size and (values == values[0]).all():
         return values[:1], np.zeros(values.size, np.int64)

@@ -572,7 +572,7 @@ class _Checker:
                     code="ambiguous-name",
                 )
             _check_known(f"{where}: column", name, inputs[qualifier == "right"], code=UNKNOWN_COLUMN)
-        self._predicate(where, flat, box_expressions.rename_columns(box.predicate, _flat))
+        self._predicate(where, flat, box_expressions.rename_columns(box.predicate, _qualify))
         if box.outer and not self._checked.is_lookup(node):
             raise BadInput(
                 f"{where}: outer requires a stored table.", hint="Remove it, or use a latest box.", code="bad-network"
@@ -690,7 +690,7 @@ def own_type(text: str, schema: Schema) -> str | None:
     return None if name is None else schema.get(name)
 
 
-def _flat(side: str, column: str) -> str:
+def _qualify(side: str, column: str) -> str:
     """A column of one side of a join, as one name."""
     return box_expressions.column(f"{side}_{column}")
 

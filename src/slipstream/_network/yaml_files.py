@@ -272,21 +272,23 @@ class _Reader:
                 code="wrong-version",
             )
         self._named = _named_outputs(fields) if self._unloaded else {}
-        nodes = [read() for read in self._each(fields, "boxes", self._node)]
-        outputs = [output for several in self._each(fields, "outputs", self._outputs) for output in several]
+        nodes = [read() for read in self._read_each(fields, "boxes", self._node)]
+        outputs = [output for several in self._read_each(fields, "outputs", self._outputs) for output in several]
         return Network(
             name=self._text(f"{where}, network", fields["network"]),
             sources=tuple(
-                self._each(fields, "sources", lambda w, name, b: Source(name, plain_schema(self._texts(w, b))))
+                self._read_each(fields, "sources", lambda w, name, b: Source(name, plain_schema(self._texts(w, b))))
             ),
             nodes=(*nodes, *self._archives),
             outputs=tuple(outputs),
-            tables=tuple(self._each(fields, "tables", lambda w, name, b: Table(name, plain_schema(self._texts(w, b))))),
-            points=tuple(self._each(fields, "points", self._point)),
+            tables=tuple(
+                self._read_each(fields, "tables", lambda w, name, b: Table(name, plain_schema(self._texts(w, b))))
+            ),
+            points=tuple(self._read_each(fields, "points", self._point)),
             note=self._text(f"{where}, note", fields.get("note", "")),
         )
 
-    def _each(self, fields: dict[str, Any], key: str, read: Callable[[str, str, Any], Any]) -> list[Any]:
+    def _read_each(self, fields: dict[str, Any], key: str, read: Callable[[str, str, Any], Any]) -> list[Any]:
         body = fields.get(key) or {}
         if not isinstance(body, dict):
             raise BadInput(
@@ -401,13 +403,13 @@ class _Reader:
 
     def _aggregate(self, where: str, fields: dict[str, Any]) -> Aggregate:
         size = self._number(f"{where}, size", fields["size"])
-        advance = self._maybe(where, fields, "advance")
+        advance = self._read_optional(where, fields, "advance")
         return Aggregate(
             self._texts(f"{where}, aggregate", fields["aggregate"]),
             self._order(f"{where}, order", fields["order"]),
             size,
             size if advance is None else advance,
-            self._maybe(where, fields, "timeout"),
+            self._read_optional(where, fields, "timeout"),
         )
 
     def _join(self, where: str, fields: dict[str, Any]) -> Join:
@@ -415,14 +417,14 @@ class _Reader:
             None if fields.get(side) is None else self._order(f"{where}, {side}", fields[side])
             for side in ("left", "right")
         )
-        predicate, size = self._text(f"{where}, join", fields["join"]), self._maybe(where, fields, "size")
+        predicate, size = self._text(f"{where}, join", fields["join"]), self._read_optional(where, fields, "size")
         return Join(predicate, size, left, right, self._truth(where, fields, "outer"))
 
     def _resample(self, where: str, fields: dict[str, Any]) -> Resample:
         left, right = (self._order(f"{where}, {side}", fields[side]) for side in ("left", "right"))
         functions = self._texts(f"{where}, resample", fields["resample"])
         size = self._number(f"{where}, size", fields["size"])
-        return Resample(functions, size, left, right, self._maybe(where, fields, "lag"))
+        return Resample(functions, size, left, right, self._read_optional(where, fields, "lag"))
 
     def _keep(self, where: str, fields: dict[str, Any]) -> Keep:
         ranges = fields.get("ranges", [])
@@ -488,7 +490,7 @@ class _Reader:
                 f"{where}: {error}.", hint=f"It takes: {_signature(kind)}.", code="malformed-value"
             ) from error
 
-    def _maybe(self, where: str, fields: dict[str, Any], key: str) -> float | None:
+    def _read_optional(self, where: str, fields: dict[str, Any], key: str) -> float | None:
         return None if fields.get(key) is None else self._number(f"{where}, {key}", fields[key])
 
     def _order(self, where: str, body: Any) -> Order:
@@ -530,7 +532,7 @@ class _Reader:
             raise BadInput(
                 f"{where}: a view cannot have a destination.", hint="Remove view: or to:.", code="bad-network"
             )
-        return Output(name, arc, quality, view, *self._kept(where, fields), to)
+        return Output(name, arc, quality, view, *self._read_history_limits(where, fields), to)
 
     def _destinations(self, where: str, value: Any) -> tuple[str, ...]:
         found = self._list(where, value)
@@ -565,11 +567,11 @@ class _Reader:
     def _point(self, where: str, name: str, body: Any) -> ConnectionPoint:
         fields = self._fields(where, body, {"from"}, {"key", *_KEEP})
         arc, key = self._arc(f"{where}.from", fields["from"]), self._text(f"{where}.key", fields.get("key", ""))
-        return ConnectionPoint(name, arc, *self._kept(where, fields), key)
+        return ConnectionPoint(name, arc, *self._read_history_limits(where, fields), key)
 
-    def _kept(self, where: str, fields: dict[str, Any]) -> tuple[float | None, int | None]:
+    def _read_history_limits(self, where: str, fields: dict[str, Any]) -> tuple[float | None, int | None]:
         """How much history a connection point or a view keeps, in seconds and in tuples."""
-        seconds, tuples = (self._maybe(where, fields, key) for key in _KEEP)
+        seconds, tuples = (self._read_optional(where, fields, key) for key in _KEEP)
         return seconds, None if tuples is None else int(tuples)
 
 

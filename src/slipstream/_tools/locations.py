@@ -61,10 +61,10 @@ def _path(where: str) -> str:
     return unquote(f"/{path}")
 
 
-def in_arguments(arguments: Sequence[str]) -> list[str]:
+def replace_file_uris(arguments: Sequence[str]) -> list[str]:
     """Return the words of a command line with the paths of file URIs.
 
-    >>> in_arguments(["--out", "file:///out", "--input=cars=file:///cars.csv", "--conf", "a=file:///b"])
+    >>> replace_file_uris(["--out", "file:///out", "--input=cars=file:///cars.csv", "--conf", "a=file:///b"])
     ['--out', '/out', '--input=cars=/cars.csv', '--conf', 'a=file:///b']
     """
     found = []

@@ -120,7 +120,7 @@ class Comparison:
         counts: dict[int, Counter[str]] = {}
         for row in self.space.sql(f"select kind, {sums} from {{judged}} group by kind", judged=self._judged).collect():
             counts[row.kind] = Counter({name: row[name] for name in ("expected", "given", *PROBLEMS)})
-        for kind, fitting in self._fitting().items():
+        for kind, fitting in self._count_correct().items():
             counts.setdefault(kind, Counter()).update(expected=fitting, given=fitting)
         return {kind: dict(count) for kind, count in counts.items()}
 
@@ -158,7 +158,7 @@ class Comparison:
             )
         )
 
-    def _fitting(self) -> dict[int, int]:
+    def _count_correct(self) -> dict[int, int]:
         """Return how many answers of each kind are correct in all copies."""
         if not self._folds:
             return {}

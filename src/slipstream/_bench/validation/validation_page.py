@@ -204,9 +204,9 @@ def plot_throughput(verdict: Verdict) -> Figure:
     figure, (axis,) = new_figure(1, 3.4)
     starts = np.arange(verdict.since // verdict.stretch * verdict.stretch, verdict.until, verdict.stretch)
     lengths = np.minimum(starts + verdict.stretch, verdict.until) - np.maximum(starts, verdict.since)
-    axis.plot(starts, _per_stretch(starts, verdict.arrivals) / lengths, color="#5b6570", label="input tuples")
+    axis.plot(starts, _spread_over_stretches(starts, verdict.arrivals) / lengths, color="#5b6570", label="input tuples")
     for kind, cells in _cells_by_kind(verdict).items():
-        rates = _per_stretch(starts, ((cell.start, cell.answers) for cell in cells)) / lengths
+        rates = _spread_over_stretches(starts, ((cell.start, cell.answers) for cell in cells)) / lengths
         axis.plot(starts, rates, color=COLOURS[kind], linewidth=1.2, label=f"{verdict.name(kind)}s")
     axis.set_yscale("symlog", linthresh=1)
     axis.set(xlabel="second of the run", ylabel="per second (log scale)")
@@ -231,7 +231,7 @@ def plot_qos(batches: list[BatchMetrics]) -> Figure:
     return figure
 
 
-def _per_stretch(starts: npt.NDArray[np.int64], counts: Iterable[tuple[int, int]]) -> npt.NDArray[np.float64]:
+def _spread_over_stretches(starts: npt.NDArray[np.int64], counts: Iterable[tuple[int, int]]) -> npt.NDArray[np.float64]:
     found: dict[int, int] = {}
     for start, count in counts:
         found[start] = found.get(start, 0) + count

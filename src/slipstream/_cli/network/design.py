@@ -227,14 +227,14 @@ def _list_rows(made: Superbox) -> list[dict[str, Any]]:
             "level": levels[node.name],
             "box": node.name,
             "kind": node.box.kind,
-            "runs_as": _runs_as(made, node),
+            "runs_as": _name_execution(made, node),
             "what": drawing.describe_box(node.box),
         }
         for node in ordered
     ]
 
 
-def _runs_as(made: Superbox, node: Node) -> str:
+def _name_execution(made: Superbox, node: Node) -> str:
     from slipstream._network.planning.plan import is_agnostic
 
     if made.translations.asks_spark(node):

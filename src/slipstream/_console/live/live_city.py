@@ -470,7 +470,7 @@ def _speed(out: Path) -> float:
     return clock.speed if clock else FULL_SPEED
 
 
-def as_event(name: str, body: str) -> str:
+def format_event(name: str, body: str) -> str:
     """Format a server-sent event."""
     return f"event: {name}\ndata: {body}\n\n"
 

@@ -167,7 +167,7 @@ class Lookup:
     def _notices(self, vid: int, reports: list[Report]) -> list[Notice]:
         """Return the notification for each segment that the vehicle entered, and whether it was charged."""
         entries = [report for report, _ in _entries(reports)]
-        sent = self._sent_to(vid, {report.time for report in entries})
+        sent = self._find_sent_to(vid, {report.time for report in entries})
         notices = []
         for report, paid in _entries(reports):
             if (notice := sent.get(report.time)) is not None:
@@ -176,7 +176,7 @@ class Lookup:
                 notices.append(Notice(*place, notice["toll"], notice["lav"], notice["alert"], charged))
         return notices
 
-    def _sent_to(self, vid: int, times: set[int]) -> dict[int, dict[str, Any]]:
+    def _find_sent_to(self, vid: int, times: set[int]) -> dict[int, dict[str, Any]]:
         batches = {
             batch.batch
             for minute in {time // MINUTE for time in times}

@@ -142,7 +142,7 @@ def _with_probe(draft: Draft) -> Draft:
 def _check_connections(draft: Draft) -> None:
     """Report unconnected inputs and missing operators in the terms of the editor."""
     for key in ("boxes", *ENDS):
-        for name, body in _mapping(draft, key):
+        for name, body in _list_items(draft, key):
             if isinstance(body, dict) and body.get("operator") == "":
                 with locate(box=f"{key}.{name}"):
                     raise BadInput(
@@ -164,7 +164,7 @@ def _open_input(body: dict[str, Any]) -> str:
 
 
 def _locate_error(draft: Draft, error: BadInput, spark: SparkSession) -> DraftError:
-    place = _place(draft, error.place.box) or _first_wrong(draft, spark)
+    place = _place(draft, error.place.box) or _find_first_wrong(draft, spark)
     column = str(error.found) if error.code == UNKNOWN_COLUMN else error.place.field
     expression = str(error.found) if error.code in ("bad-expression", "not-allowed") else ""
     return DraftError(place, _capitalise(error.problem), error.hint, column, expression, error.code)
@@ -178,7 +178,7 @@ def _place(draft: Draft, box: str) -> str:
 
 def _archive_output(draft: Draft, name: str) -> str:
     """Return the output that represents an archive box or the output of its rejects."""
-    for output, body in _mapping(draft, "outputs"):
+    for output, body in _list_items(draft, "outputs"):
         if isinstance(body, dict) and "archive" in body and name in (f"archive_{output}", f"{output}_rejects"):
             return f"outputs.{output}"
     return ""
@@ -188,11 +188,11 @@ def _capitalise(problem: str) -> str:
     return problem[:1].upper() + problem[1:]
 
 
-def _first_wrong(draft: Draft, spark: SparkSession) -> str:
+def _find_first_wrong(draft: Draft, spark: SparkSession) -> str:
     """Return the first box that fails on its own, for a message that names none."""
     boxes = draft.get("boxes")
     for name in boxes if isinstance(boxes, dict) else ():
-        upstream = _upstream(draft, name)
+        upstream = _find_upstream(draft, name)
         some = {key: body for key, body in draft["boxes"].items() if key in upstream}
         others = {key: body for key, body in some.items() if key != name}
         if _fails(draft, some, spark) and not _fails(draft, others, spark):
@@ -219,7 +219,7 @@ def _origins(body: Any) -> list[str]:
     ]
 
 
-def _upstream(draft: Draft, name: str) -> set[str]:
+def _find_upstream(draft: Draft, name: str) -> set[str]:
     found, todo = set(), [name]
     while todo:
         one = todo.pop()
@@ -236,10 +236,10 @@ def without(draft: Draft, place: str) -> Draft:
     if key in ENDS:
         return rest
     gone = {name}
-    while more := {n for n, body in _mapping(rest, "boxes") if n not in gone and gone.intersection(_origins(body))}:
+    while more := {n for n, body in _list_items(rest, "boxes") if n not in gone and gone.intersection(_origins(body))}:
         gone |= more
     for part in ("boxes", *ENDS):
-        kept = {n: body for n, body in _mapping(rest, part) if not gone.intersection(_origins(body))}
+        kept = {n: body for n, body in _list_items(rest, part) if not gone.intersection(_origins(body))}
         if part == "boxes":
             kept = {n: body for n, body in kept.items() if n not in gone}
         if isinstance(rest.get(part), dict):
@@ -247,7 +247,7 @@ def without(draft: Draft, place: str) -> Draft:
     return rest
 
 
-def _mapping(draft: Draft, key: str) -> list[tuple[str, Any]]:
+def _list_items(draft: Draft, key: str) -> list[tuple[str, Any]]:
     part = draft.get(key)
     return list(part.items()) if isinstance(part, dict) else []
 

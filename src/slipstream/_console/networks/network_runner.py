@@ -260,10 +260,10 @@ class NetworkRunner:
             if not wanted:
                 raise NotFound(f"The run has no arc {name!r}.", hint="Run the network as it is drawn.")
             name = wanted
-        return [{key: _plain(value) for key, value in row.items()} for row in self._run.inspect(name, last)]
+        return [{key: _to_json_value(value) for key, value in row.items()} for row in self._run.inspect(name, last)]
 
 
-def _plain(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     """Return a value that JSON can represent."""
     return value if not isinstance(value, float) or math.isfinite(value) else None
 

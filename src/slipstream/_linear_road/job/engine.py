@@ -66,7 +66,13 @@ from slipstream._linear_road.state.past_queries import Past
 from slipstream._linear_road.state.toll_fragment import TollFragment
 from slipstream._linear_road.tasks.intake import SILENCE_MS
 from slipstream._linear_road.tasks.publishing import Publication, list_schemas, parse_queries, prepare
-from slipstream._linear_road.tasks.toll_stages import account_stage, by_fragment, end_hops, toll_stage, trip_stage
+from slipstream._linear_road.tasks.toll_stages import (
+    account_stage,
+    divide_by_fragment,
+    end_hops,
+    toll_stage,
+    trip_stage,
+)
 from slipstream._runtime import job, state_cache
 from slipstream._runtime.id_numbers import Names
 from slipstream._runtime.status import has_finished
@@ -359,7 +365,7 @@ class _Life(job.Life):
         silence_ms = round(1000 * settings.silence)
         intake = IntakeStage(engine, layout, live=live, silence_ms=silence_ms, forward=forward)
         history = str(settings.history.absolute()) if settings.history else None
-        stages = make_stages(engine, layout, history, _publication(self.out, settings, layout), intake)
+        stages = make_stages(engine, layout, history, _prepare_publication(self.out, settings, layout), intake)
         return assemble(parcels, engine, layout, stages, self.write(engine, layout))
 
     def write(self, engine: str, layout: Layout) -> WriteStage:
@@ -429,7 +435,7 @@ class _RunLife(_Life):
         _warm_up(self.spark, layout, self.settings)
         self._stop_other_clock()
         path = str(self._run.path.absolute())
-        stages = make_stages(engine, layout, path, _publication(self.out, self.settings, layout))
+        stages = make_stages(engine, layout, path, _prepare_publication(self.out, self.settings, layout))
         hops = replay.read_replay(self.spark, self._replay(path, layout, forward))
         return layout, assemble(hops, engine, layout, stages, self.write(engine, layout))
 
@@ -528,18 +534,18 @@ class _FrameLife(_Life):
         return layout, self.through_intake(engine, layout, parcels, live=True)
 
 
-def _publication(out: Path, settings: Settings, layout: Layout) -> Publication | None:
+def _prepare_publication(out: Path, settings: Settings, layout: Layout) -> Publication | None:
     return prepare(out, snapshot=settings.snapshot, script=settings.queries, named=layout.named)
 
 
-def _rehearsal(
+def _make_rehearsal(
     layout: Layout, *, keeps_past: bool, shows_arrivals: bool
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return a task that runs one made-up report through the job's stages, so that a worker has compiled kernels."""
 
     def rehearse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         report = PARSERS["text"]([b",".join([b"0"] * len(FIELDS))]).tuples
-        hops = list(by_fragment(report, (0,)))
+        hops = list(divide_by_fragment(report, (0,)))
         if layout.named:
             names = Names()
             names.texts.take(names.number(pa.array(["a vehicle"])))
@@ -557,7 +563,7 @@ def _rehearsal(
 def _warm_up(spark: SparkSession, layout: Layout, settings: Settings) -> None:
     """Compile or load the kernels in the workers before a clock starts."""
     tasks, queried = layout.partitions, bool(settings.queries)
-    rehearse = _rehearsal(layout, keeps_past=settings.snapshot or queried, shows_arrivals=queried)
+    rehearse = _make_rehearsal(layout, keeps_past=settings.snapshot or queried, shows_arrivals=queried)
     spark.range(0, tasks, 1, tasks).mapInArrow(rehearse, "id long").collect()
 
 

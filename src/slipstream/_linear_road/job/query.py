@@ -28,7 +28,7 @@ from slipstream._linear_road.tasks.toll_stages import (
     REJECTS,
     Hop,
     account_stage,
-    by_fragment,
+    divide_by_fragment,
     end_hops,
     rejects_hop,
     toll_stage,
@@ -81,7 +81,7 @@ class IntakeStage(Stage[Intake]):
         rejects = state.take(Parcel.decode(bytes(row.chunk)) for row in rows if row.what == chunks.CHUNK)
         released = state.release()
         arrivals = released.arrived if self._live else None
-        yield from by_fragment(released.tuples, self._layout.fragments, arrivals)
+        yield from divide_by_fragment(released.tuples, self._layout.fragments, arrivals)
         second = max(state.latest, 0)
         for row in rows:
             if row.what == chunks.REJECTED:

@@ -21,7 +21,7 @@ from slipstream._archive.linear_road_trips import ReportTrips
 from slipstream._feeds import trains
 from slipstream._feeds.lane_parcels import Reject
 from slipstream._feeds.parse import Columns
-from slipstream._io.chunks import ARRIVALS_MS, from_arrow_stream, to_arrow_stream
+from slipstream._io.chunks import ARRIVALS_MS, read_arrow_stream, to_arrow_stream
 from slipstream._io.report_packing import assign_fragments, reject_lines
 from slipstream._linear_road.answers import ALERT, TOLL, Answers, make_answers
 from slipstream._linear_road.schedule import Irregular
@@ -72,7 +72,7 @@ CHARGE = np.dtype([("vid", "<i4"), ("time", "<i4"), ("amount", "<i8")])
 REQUEST = np.dtype([*((name, "<i4") for name in ("time", *trains.REQUEST_FIELDS)), ("arrived", "<i8")])
 
 
-def by_fragment(tuples: Columns, fragments: Labels, arrived: Longs | None = None) -> Iterator[Hop]:
+def divide_by_fragment(tuples: Columns, fragments: Labels, arrived: Longs | None = None) -> Iterator[Hop]:
     """Return trains of whole seconds, one per second, fragment and arrival: reports by expressway, requests by vehicle.
 
     Without ``arrived``, tuples count as arrived at the start of their second.
@@ -117,8 +117,8 @@ def toll_stage(state: TollFragment, hops: Iterable[Hop], shards: Labels, number:
     yield from _count_tuples(hops, shard, state.take_irregular())
     booked = np.empty(charges.vid.size, CHARGE)
     booked["vid"], booked["time"], booked["amount"] = charges.vid, charges.time, charges.amount
-    yield from _by_shard(CHARGES, booked, last, shards)
-    yield from _by_shard(REQUESTS, _requests(arrived), last, shards)
+    yield from _divide_by_shard(CHARGES, booked, last, shards)
+    yield from _divide_by_shard(REQUESTS, _requests(arrived), last, shards)
     for hop in hops:
         if hop.what == NAMES:
             # every fragment receives all names: one of them passes them on
@@ -158,7 +158,7 @@ def encode_matches(key: int, second: int, query: str, rows: pa.Table) -> Hop:
 
 def decode_matches(hop: Hop) -> tuple[str, pa.Table]:
     """Return the name of a query and what it found."""
-    rows = from_arrow_stream(hop.payload)
+    rows = read_arrow_stream(hop.payload)
     return rows.schema.metadata[_QUERY].decode(), rows.replace_schema_metadata(None)
 
 
@@ -187,7 +187,7 @@ def _requests(arrived: list[trains.Train]) -> npt.NDArray[np.void]:
     return asked
 
 
-def _by_shard(what: int, rows: npt.NDArray[np.void], second: int, shards: Labels) -> Iterator[Hop]:
+def _divide_by_shard(what: int, rows: npt.NDArray[np.void], second: int, shards: Labels) -> Iterator[Hop]:
     shard = rows["vid"] % len(shards)
     for number in np.unique(shard):
         mine = rows[shard == number]

@@ -34,7 +34,7 @@ from slipstream._network.boxes.kernels import (
     sort_groups,
 )
 from slipstream._network.boxes.window_functions import Function, Sorted, nulls
-from slipstream._network.state.groups import GROUP, ORDINAL, Columns, Groups, hashes, in_groups
+from slipstream._network.state.groups import GROUP, ORDINAL, Columns, Groups, hashes, sort_by_group
 from slipstream._network.state.tracked_tables import INTEGER, StateTable
 from slipstream._tools.numba_tools import Longs
 
@@ -171,7 +171,7 @@ class ClockedKernel:
     def _close(self, groups: Groups, rows: _ClosingRows, passed: Numbers, steps: _Steps) -> Released:
         """One tuple per window, in the order of the clock, the windows and the groups."""
         touched, local = groups.distinct(rows.codes)
-        arrived, starts = in_groups(local, touched.size)
+        arrived, starts = sort_by_group(local, touched.size)
         order = sort_groups(arrived, starts, rows.columns[ON])
         first, last = self._grid.range(rows.columns[ON][order])
         was, now = (np.repeat(value, touched.size) for value in (passed, steps.reached[-1:]))

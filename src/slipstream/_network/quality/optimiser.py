@@ -65,7 +65,7 @@ def optimise(checked: Checked, statistics: Statistics, check: Callable[[Network]
 # --- the rules
 
 
-def cheapest_filter_first(checked: Checked, statistics: Statistics) -> tuple[Network, str] | None:
+def put_cheapest_filter_first(checked: Checked, statistics: Statistics) -> tuple[Network, str] | None:
     """Of two consecutive filters, put the one with the larger (1 - selectivity) / cost first."""
     for first, _, second, _ in _private_pairs(checked.network, Filter, Filter):
         if statistics.worth(second.name) > statistics.worth(first.name):
@@ -98,7 +98,7 @@ def filter_before_groups(checked: Checked, _: Statistics) -> tuple[Network, str]
     return None
 
 
-def filters_as_one(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
+def merge_filters(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
     """Merge two consecutive filters, unless they call user functions, which Spark would then call for all tuples."""
     for first, outer, second, inner in _private_pairs(checked.network, Filter, Filter):
         one, two = outer.predicates[0], inner.predicates[0]
@@ -109,7 +109,7 @@ def filters_as_one(checked: Checked, _: Statistics) -> tuple[Network, str] | Non
     return None
 
 
-def maps_as_one(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
+def merge_maps(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
     """Merge two consecutive maps, unless that would compute something twice."""
     for first, before, second, after in _private_pairs(checked.network, Map, Map):
         inner, outer = before.columns, after.columns
@@ -132,7 +132,7 @@ def carry_less(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
         for side, arc in enumerate(node.inputs):
             table = side == checked.table_side(node)
             schema = checked.schemas[arc]
-            wanted = _kept(checked, node, side, needs[Arc(node.name)])
+            wanted = _columns_to_keep(checked, node, side, needs[Arc(node.name)])
             if not table and 0 < len(wanted) < len(schema):
                 return _insert_projection(checked.network, node, side, [c for c in schema if c in wanted])
     return None
@@ -141,9 +141,9 @@ def carry_less(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
 RULES: tuple[Rule, ...] = (
     filter_before_groups,
     filter_before_map,
-    cheapest_filter_first,
-    filters_as_one,
-    maps_as_one,
+    put_cheapest_filter_first,
+    merge_filters,
+    merge_maps,
     carry_less,
 )
 
@@ -165,11 +165,11 @@ def _private_pairs(
         if not isinstance(box, first) or seen or len(takers) != 1 or takers[0].inputs != (Arc(node.name),):
             continue
         next_box = takers[0].box
-        if isinstance(next_box, second) and _one_way(network, node) and _one_way(network, takers[0]):
+        if isinstance(next_box, second) and _is_one_way(network, node) and _is_one_way(network, takers[0]):
             yield node, box, takers[0], next_box
 
 
-def _one_way(network: Network, node: Node) -> bool:
+def _is_one_way(network: Network, node: Node) -> bool:
     if not isinstance(node.box, Filter):
         return True
     arcs = [arc for other in network.nodes for arc in other.inputs] + [end.arc for end in network.ends]
@@ -245,7 +245,7 @@ def _input_needs(checked: Checked, node: Node, side: int, ports: list[set[str]])
         case Union() | Latest() | Running() | Operator():
             return set(schema)
         case BSort() | Join():
-            return _kept(checked, node, side, ports[0])
+            return _columns_to_keep(checked, node, side, ports[0])
         case Aggregate():
             return {box.order.on} if side else _order_needs(box.order) | _find_arguments(box)
         case Resample():
@@ -253,7 +253,7 @@ def _input_needs(checked: Checked, node: Node, side: int, ports: list[set[str]])
             return _order_needs(order) | (_find_arguments(box) if side else set())
 
 
-def _kept(checked: Checked, node: Node, side: int, wanted: set[str]) -> set[str]:
+def _columns_to_keep(checked: Checked, node: Node, side: int, wanted: set[str]) -> set[str]:
     """The columns of one input that a sort or a join must carry for its output to have the wanted ones."""
     box = node.box
     if isinstance(box, BSort):

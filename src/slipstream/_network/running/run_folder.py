@@ -238,14 +238,14 @@ class Execution:
 
     def release(self, *, step: bool = False) -> int:
         """Let the waiting trains arrive that are due, or just the next of each source; returns their number."""
-        trains = self.waiting() if step else [train for train in self.waiting() if self._due(train)]
+        trains = self.waiting() if step else [train for train in self.waiting() if self._is_due(train)]
         if step and trains:
             trains = [train for train in trains if train.name == trains[0].name]
         for train in trains:
             self._admit(train)
         return len(trains)
 
-    def _due(self, train: Path) -> bool:
+    def _is_due(self, train: Path) -> bool:
         """Whether the last tuple of a train has arrived by now; recordings without a rate arrive at once."""
         return self.began + last_arrival(train) <= time.time_ns() // 1000
 

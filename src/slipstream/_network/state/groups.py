@@ -317,7 +317,7 @@ def localise(codes: Longs, local: Longs) -> tuple[Longs, Longs]:
 
 
 @compiled
-def in_groups(local: Longs, count: int) -> tuple[Longs, Longs]:
+def sort_by_group(local: Longs, count: int) -> tuple[Longs, Longs]:
     """The rows sorted by group, stably, and where each group begins."""
     starts = np.zeros(count + 1, np.int64)
     for code in local:

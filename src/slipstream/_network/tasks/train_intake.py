@@ -18,7 +18,7 @@ from pyspark import TaskContext
 
 from slipstream._errors import BadInput
 from slipstream._io import chunks
-from slipstream._io.chunks import CHUNK, LAST, OPENING, REJECTED, from_arrow_stream, to_arrow_stream
+from slipstream._io.chunks import CHUNK, LAST, OPENING, REJECTED, read_arrow_stream, to_arrow_stream
 from slipstream._io.outputs import REJECTS
 from slipstream._network.algebra import TYPES, Arc, Schema
 from slipstream._network.boxes.window_functions import encode_column
@@ -135,7 +135,7 @@ class _BatchReader:
         elif row.what == PARCELS:
             self._take_parcels(row)
         elif row.what == REJECTED:
-            table, name = from_arrow_stream(row.chunk), self._sources[row.source].name
+            table, name = read_arrow_stream(row.chunk), self._sources[row.source].name
             named = table.add_column(0, "source", pa.array([name] * table.num_rows))
             self._rejects.append(named.append_column(TS, pa.array(np.full(table.num_rows, row.arrived * 1000))))
         elif row.what == OPENING:
@@ -144,7 +144,7 @@ class _BatchReader:
             self._ended.append(row.source)
 
     def _take_tuples(self, row: Row) -> None:
-        name, tuples = self._sources[row.source].name, from_arrow_stream(row.chunk)
+        name, tuples = self._sources[row.source].name, read_arrow_stream(row.chunk)
         if SEQ not in tuples.column_names:
             tuples, lost = mark_dropped(_with_arrivals(tuples, row.arrived, self._next), self._marker)
             self._dropped[name].update(lost)
@@ -180,7 +180,7 @@ def mark_dropped(tuples: pa.Table, marker: Marker | None) -> tuple[pa.Table, dic
 
 def read_row(plan: Plan, row: Row, marker: Marker | None) -> tuple[Train, Load]:
     """The tuples in the row of a source, and the facts about the row; tuples of feeds are numbered later."""
-    tuples, name = from_arrow_stream(row.chunk), plan.checked.network.sources[row.source].name
+    tuples, name = read_arrow_stream(row.chunk), plan.checked.network.sources[row.source].name
     if SEQ in tuples.column_names:
         return to_train(plan, name, row.source, tuples), Load([], tuples.num_rows)
     tuples, lost = mark_dropped(_with_arrivals(tuples, row.arrived, _row_seed(row)), marker)
