@@ -31,10 +31,12 @@ def console(
         ),
     ] = None,
     host: Annotated[
-        str, typer.Option(help="The address to listen on; other than loopback it requires a token.")
+        str, typer.Option(metavar="ADDRESS", help="The address to listen on; other than loopback it requires a token.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port; 0 for any free one.", min=0, max=65535)] = 8321,
-    name: Annotated[list[str] | None, typer.Option(help="Another name of this machine. Repeatable.")] = None,
+    name: Annotated[
+        list[str] | None, typer.Option(metavar="HOST", help="Another name of this machine. Repeatable.")
+    ] = None,
     token_file: Annotated[
         Path | None, typer.Option(help="File containing the token. If omitted, a token is generated and printed.")
     ] = None,

@@ -49,7 +49,7 @@ app = Family(
 #: bytes of input below which starting Spark takes most of the time
 SMALL = 8 << 20
 
-Folder = Annotated[Path, typer.Argument(help="The folder of a run: of `cuboid run`, or of `toll --snapshot`.")]
+Folder = Annotated[Path, typer.Argument(help="The --out folder of `cuboid run` or `toll --snapshot`.")]
 
 
 def _read_text(given: str) -> str:
@@ -90,10 +90,16 @@ def ticks(
 @app.command()
 def run(
     source: Annotated[
-        str, typer.Option("--input", help="A run, a file, a folder of files, kafka:HOST:PORT/TOPIC or tcp:HOST:PORT.")
+        str,
+        typer.Option(
+            "--input", metavar="WHERE", help="A run, a file, a folder of files, kafka:HOST:PORT/TOPIC or tcp:HOST:PORT."
+        ),
     ],
     schema: Annotated[
-        str, typer.Option("--schema", help="CREATE CUBOID, PATTERN and QUERY: a file, or the text itself.")
+        str,
+        typer.Option(
+            "--schema", metavar="FILE|TEXT", help="CREATE CUBOID, PATTERN and QUERY: a file, or the text itself."
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", help="The folder for the snapshot, results, rejects and checkpoint.")],
     follow: Follow = False,
@@ -107,7 +113,10 @@ def run(
         int, typer.Option(min=0, help="The number of fragments, by hash of the key; 0 for one per core.")
     ] = 0,
     ranges: Annotated[
-        str, typer.Option(help="Fragments by ranges of the key instead: the first key of each except the first.")
+        str,
+        typer.Option(
+            metavar="KEY,...", help="Fragments by ranges of the key instead: the first key of each except the first."
+        ),
     ] = "",
     batch_files: Annotated[int, typer.Option(min=1, help="Files of a folder in one batch.")] = 1,
     compact_every: CompactEvery = 500,

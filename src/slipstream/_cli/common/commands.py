@@ -25,7 +25,7 @@ PANEL = "Every command"
 #: the short names of options, wherever they occur
 SHORT = {"--out": "-o", "--follow": "-f", "--json": "-j"}
 #: how the help names a value, by its type
-METAVARS = {"path": "PATH", "str": "TEXT", "int": "N", "float": "NUMBER"}
+METAVARS = {"path": "FILE", "str": "TEXT", "int": "N", "float": "NUMBER"}
 
 
 class Family(typer.Typer):
@@ -93,6 +93,8 @@ def _restyle(parameter: Any) -> Any:
         parameter.metavar = ""
     elif parameter.metavar is None and parameter.type_descriptor.is_choice:
         parameter.metavar = "|".join(str(choice.value) for choice in parameter.type_descriptor.choices)
+    elif parameter.metavar is None and "--out" in parameter.opts:
+        parameter.metavar = "DIR"
     elif parameter.metavar is None:
         bare = parameter.bare_type().removeprefix("list[").removesuffix("]")
         parameter.metavar = METAVARS.get(bare.lower(), bare.upper())

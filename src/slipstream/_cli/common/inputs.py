@@ -26,6 +26,7 @@ Format = Annotated[
     str,
     typer.Option(
         "--format",
+        metavar="FORMAT",
         help="How the input is written: csv, json, parquet, arrow, avro, protobuf, text (Linear Road's) or train. By "
         "default the file's name decides; otherwise text for toll and archive, json for networks and cuboids.",
         show_default=False,
@@ -42,7 +43,10 @@ Columns = Annotated[
     ),
 ]
 Fields = Annotated[
-    str, typer.Option(help="The fields of a CSV feed without a header, in order: car,ts,spd.", show_default=False)
+    str,
+    typer.Option(
+        metavar="FIELD,...", help="The fields of a CSV feed without a header, in order: car,ts,spd.", show_default=False
+    ),
 ]
 KafkaConfig = Annotated[
     list[str] | None,

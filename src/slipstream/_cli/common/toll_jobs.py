@@ -27,7 +27,7 @@ Silence = Annotated[
         help="How long the other partitions of a topic wait for one without messages.",
     ),
 ]
-Speed = Annotated[float, typer.Option(help="Replay a run at this multiple of real time; 0 is full speed.")]
+Speed = Annotated[float, typer.Option(metavar="K", help="Replay a run at this multiple of real time; 0 is full speed.")]
 Until = Annotated[int | None, typer.Option(metavar="T", help="Stop a run before this second.")]
 Multiply = Annotated[int, typer.Option(min=1, metavar="K", help="Present a run K times, with shifted ids.")]
 Lateness = Annotated[

@@ -101,7 +101,9 @@ def _summarise(run: Run) -> dict[str, object]:
 def export(
     run: Annotated[Path, typer.Argument(help="The run to export.", show_default=False)],
     target: Annotated[Target, typer.Option("--format", help="The format to write.")] = Target.LINEAR_ROAD,
-    out: Annotated[Path | None, typer.Option("--out", help="The file to write; without it, standard output.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="The file to write; without it, standard output.")
+    ] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:

@@ -62,7 +62,9 @@ def toll(
     ] = None,
     until: Until = None,
     multiply: Multiply = 1,
-    rules: Annotated[str, typer.Option(help="The rule set: 2004, 2003, or module:function for your own.")] = "2004",
+    rules: Annotated[
+        str, typer.Option(metavar="RULES", help="The rule set: 2004, 2003, or module:function for your own.")
+    ] = "2004",
     lateness: Lateness = None,
     silence: Silence = 5.0,
     format_: Format = "",
