@@ -72,10 +72,10 @@ def test_an_interrupted_search_says_what_it_knows(
     assert set(tried) == {30}
     plain = " ".join(done.err.split())
     if ended:
-        assert "L = 2 held so far" in plain
+        assert "L = 2 was sustained so far" in plain
         assert "slipstream rate --min 2 --max 600 --window 120s --probe 30s --out" in plain
     else:
-        assert "before any L held" in plain
+        assert "before any L was sustained" in plain
 
 
 @pytest.fixture(scope="module")

@@ -38,7 +38,7 @@ def own_columns(columns: list[str]) -> list[str]:
 def quote_columns(columns: list[str]) -> list[str]:
     """Return names as Spark selects columns of any name.
 
-    >>> quote_columns(["speed (km/h)"])
-    ['`speed (km/h)`']
+    >>> quote_columns(["speed (km/h)", "a`b"])
+    ['`speed (km/h)`', '`a``b`']
     """
-    return [f"`{name}`" for name in columns]
+    return ["`" + name.replace("`", "``") + "`" for name in columns]

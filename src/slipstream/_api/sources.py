@@ -133,7 +133,7 @@ def table(
     *,
     name: str = "",
 ) -> Table:
-    """Return a stored table to join streams with: a CSV, JSON lines or Parquet file, or a DataFrame that is no stream.
+    """Return a stored table to join streams with: a CSV, JSON lines or Parquet file, or a static DataFrame.
 
     A job reads it when it starts, and again when it is resumed. ``name`` is its name in pictures, and for functions of
     your own that look things up in it.

@@ -143,7 +143,7 @@ class _Statement:
 
     def _parse_cuboid(self, name: str) -> Schema:
         key, attributes, text_key = "", list[Plain | AST](), False
-        self._expect("(", "the attributes stand in parentheses")
+        self._expect("(", "the attributes in parentheses")
         while True:
             attribute = self._name("an attribute's name")
             dtype, depth, is_key = self._parse_form(attribute)

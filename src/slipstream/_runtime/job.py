@@ -162,7 +162,7 @@ def _display(value: Any) -> str:
 class Life:
     """What differs between kinds of jobs: what they read, and how they warm up, connect and end (see :func:`run`).
 
-    The defaults suit a query that needs no warm-up and ends by itself.
+    The defaults suit a query that needs no warm-up and ends on its own.
     """
 
     #: the input, as ``status.json`` names it

@@ -250,11 +250,11 @@ def _tell_progress(search: Search, run: Path | None) -> None:
         print_table(_make_table(search.engine.name, tries), console=Console(stderr=True))
     held = max((tried.expressways for tried in tries if tried.in_time), default=0)
     if not held:
-        say("Interrupted before any L held. Nothing is rated.")
+        say("Interrupted before any L was sustained. There is no rating.")
         return
     options = f"--min {held} --max {search.most} --window {search.window.seconds}s --probe {search.probe}s"
     options += f" --out {search.out}" + (f" --run {run}" if run else "")
-    say(f"Interrupted. L = {held} held so far, not confirmed over the whole window and validated: it is no rating yet.")
+    say(f"Interrupted. L = {held} was sustained so far. It is not a rating: it was not confirmed over the whole window.")
     say(f"To continue from there: slipstream rate {options}, and the other options as before.")
 
 

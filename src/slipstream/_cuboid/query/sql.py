@@ -7,7 +7,7 @@ A function over an atomic stream (``avg(speed)``) gives a number per key; the sa
 (``avg(speed[0])``, ``avg(avg(speed))``) is an aggregate over keys. sqlglot parses; what is compiled here is a subset,
 and what is outside is refused with its place in the text: one cuboid, no joins, no subqueries, no text but keys.
 
-A query is evaluated on each fragment by itself (``part``), wherever that fragment is, and the parts are merged.
+A query is evaluated on each fragment on its own (``part``), wherever that fragment is, and the parts are merged.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A group that falls silent need not speak again for its windows to close, and no 
 arrival is one instant: everything it brings to the box is taken before the clock's word of that arrival counts, so what
 other boxes made of the same arrival is never late.
 
-Groups may lie in several partitions, all of which hear the clock. So that their tuples have one order, those that the
+Groups may lie in several partitions, all of which get the clock. So that their tuples have one order, those that the
 clock releases at once are ordered by window, and then by a hash of their group.
 """
 
