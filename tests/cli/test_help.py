@@ -52,6 +52,15 @@ def test_flags_look_like_flags_and_values_are_in_upper_case(path: tuple[str, ...
             assert parameter.metavar == parameter.metavar.upper(), parameter.name
 
 
+@pytest.mark.parametrize("columns", ["60", "80"])
+def test_help_is_cut_in_no_terminal(columns: str) -> None:
+    for path, command in ALL.items():
+        text = CliRunner().invoke(app, [*path, "--help"], prog_name="slipstream", env={"COLUMNS": columns}).stdout
+        assert "…" not in text, path
+        assert max(map(len, text.splitlines())) <= int(columns), path
+        assert all(name in text for option in command.params for name in option.opts if name.startswith("-")), path
+
+
 @pytest.mark.parametrize("path", ALL, ids=" ".join)
 def test_one_word_has_one_meaning(path: tuple[str, ...]) -> None:
     options = {name: p for p in ALL[path].params for name in p.opts}

@@ -79,11 +79,11 @@ def archive(
 
     Examples:
 
-    `slipstream archive runs/demo --out history` a recorded run
+    `slipstream archive runs/demo --out history`: a recorded run
 
-    `slipstream archive feed.dat --out history --follow` a text file that grows
+    `slipstream archive feed.dat --out history --follow`: a text file that grows
 
-    `slipstream archive kafka:127.0.0.1:9092/positions --follow --out history` the topic that `slipstream toll` reads
+    `slipstream archive kafka:127.0.0.1:9092/positions --follow --out history`: the topic that `slipstream toll` reads
     """
     check_input(input_, follow=follow)
     reading = Reading.parse(

@@ -58,13 +58,13 @@ def console(
 
     Examples:
 
-    `slipstream console` everything below the current folder
+    `slipstream console`: everything below the current folder
 
     `slipstream console data/runs tolls --port 9000 --no-browser`
 
-    `slipstream console --functions examples/networks/linear_road.py` for networks with functions of your own
+    `slipstream console --functions examples/networks/linear_road.py`: networks with functions of your own
 
-    `slipstream console --host 0.0.0.0 --name city.example.org --token-file token.txt` for a screen on the wall
+    `slipstream console --host 0.0.0.0 --name city.example.org --token-file token.txt`: a screen on the wall
     """
     from slipstream._console.guard import AccessRules, is_loopback
     from slipstream._console.server import create, page_advice, serve, static

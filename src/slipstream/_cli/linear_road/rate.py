@@ -131,11 +131,11 @@ def rate(
 
     Examples:
 
-    `slipstream rate --min 20 --window 5m --out rating` through a broker that it starts
+    `slipstream rate --min 20 --window 5m --out rating`: through a broker that it starts
 
-    `slipstream rate --full --out rating` three hours at 70 % of that
+    `slipstream rate --full --out rating`: three hours at 70 % of that
 
-    `slipstream rate --engine-command './my-engine {host}:{port} {topic} {answers}' --only 0,1` an engine of your own
+    `slipstream rate --engine-command './my-engine {host}:{port} {topic} {answers}' --only 0,1`: an engine of your own
     """
     check_there(run, option="--run", what="run", hint="`slipstream simulate --out RUN` makes one.")
     check_folder(out)
@@ -254,7 +254,9 @@ def _tell_progress(search: Search, run: Path | None) -> None:
         return
     options = f"--min {held} --max {search.most} --window {search.window.seconds}s --probe {search.probe}s"
     options += f" --out {search.out}" + (f" --run {run}" if run else "")
-    say(f"Interrupted. L = {held} was sustained so far. It is not a rating: it was not confirmed over the whole window.")
+    say(
+        f"Interrupted. L = {held} was sustained so far. It is not a rating: it was not confirmed over the whole window."
+    )
     say(f"To continue from there: slipstream rate {options}, and the other options as before.")
 
 
