@@ -12,6 +12,7 @@ import time
 import types
 import urllib.request
 import zipfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,15 @@ def test_a_source_archive_brings_its_page(hook: types.ModuleType, tmp_path: Path
     build: dict[str, Any] = {"artifacts": []}
     hook.PageHook(tmp_path).initialize("standard", build)
     assert build["artifacts"] == ["/src/slipstream/_console/static/**"]
+
+
+def test_no_two_modules_of_one_name_are_different_things() -> None:
+    """A command, a page of the console and a box may be named after what they run; so is the public module."""
+    named_after = ("_cli", "_console/pages", "_network/boxes", "functions.py")
+    package = ROOT / "src" / "slipstream"
+    own = [path for path in package.rglob("*.py") if not path.relative_to(package).as_posix().startswith(named_after)]
+    counts = Counter(path.stem for path in own if not path.stem.startswith("__"))
+    assert [name for name, count in counts.items() if count > 1] == []
 
 
 def test_the_examples_are_written_where_one_says(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def run() -> None:
 def _run() -> None:
     try:
         _check_working_folder()
-        code = app(locations.in_arguments(sys.argv[1:]), standalone_mode=False, prog_name="slipstream")
+        code = app(locations.replace_file_uris(sys.argv[1:]), standalone_mode=False, prog_name="slipstream")
         # Ctrl-C comes out of Typer as this, without a word
         if code == STOPPED:
             console.print("slipstream: stopped. The same command resumes where it was, or starts again.")
