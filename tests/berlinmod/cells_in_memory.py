@@ -15,14 +15,14 @@ from slipstream._network.schemas import check
 from slipstream._network.tasks.operators_in_spark import SuperboxStage
 from slipstream._network.tasks.parcels import DELIVERED, Load, Row, to_frame
 from slipstream._network.tasks.superbox import Superbox
-from slipstream._runtime.memory import Host, under_one_key
+from slipstream._runtime.memory import Host, put_under_one_key
 
 
 def run(network, table: pa.Table, cuts=(), restarts=(), crashes=()) -> dict[str, pa.Table]:
     """What leaves a network of one source: the input is cut before some places, and ends."""
     superbox = Superbox(plan(check(network, None)))
     assert superbox.stages.count == 1
-    host = Host([SuperboxStage("test", superbox, None, 1)], divide=under_one_key)
+    host = Host([SuperboxStage("test", superbox, None, 1)], divide=put_under_one_key)
     passed = []
     for start, end in itertools.pairwise([0, *cuts, table.num_rows]):
         if start in restarts:

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from berlinmod.cells_in_memory import answers, run
 from oracles.streaming_berlinmod import COLUMNS, Event, Oracle
+from slipstream._bench.berlinmod.batch_evaluation import Evaluation, same_rows
 from slipstream._bench.berlinmod.cells import FORMS, QUERIES, Cell, list_cells
-from slipstream._bench.berlinmod.evaluation import Evaluation, same_rows
-from slipstream._bench.berlinmod.events import LATENESS, Events
-from slipstream._bench.berlinmod.parameters import Parameters
+from slipstream._bench.berlinmod.position_events import LATENESS, Events
+from slipstream._bench.berlinmod.query_parameters import Parameters
 from slipstream._network.boxes.movement.in_order import find_late
 
 CELLS = [*list_cells(), *list_cells(forms=("snapshot",), complete=True)]

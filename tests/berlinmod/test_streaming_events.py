@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import shapely
 
-from slipstream._bench.berlinmod.events import Reject, _Instants, cut_steps, read_events, to_degrees
-from slipstream._bench.berlinmod.parameters import Parameters
+from slipstream._bench.berlinmod.position_events import Reject, _Instants, cut_steps, read_events, to_degrees
+from slipstream._bench.berlinmod.query_parameters import Parameters
 from slipstream._errors import BadInput
 
 HEAD = "vehicle_id,t_ms,lon,lat\n"

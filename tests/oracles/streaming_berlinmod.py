@@ -1,7 +1,7 @@
 """The nine queries of Streaming BerlinMOD, read from the specification one event at a time, in plain Python.
 
 Events are (vehicle, t, lon, lat) in arrival order: by time, vehicle, and order in the file. Parameters are those of
-``slipstream._bench.berlinmod.parameters``; distances are GeographicLib's.
+``slipstream._bench.berlinmod.query_parameters``; distances are GeographicLib's.
 """
 
 from __future__ import annotations

@@ -19,9 +19,9 @@ from slipstream._spark.session import LOCAL
 from slipstream._tools.progress import bar, say
 
 if TYPE_CHECKING:
+    from slipstream._bench.berlinmod.cell_runs import Bench, Result
     from slipstream._bench.berlinmod.cells import Cell
-    from slipstream._bench.berlinmod.events import Events
-    from slipstream._bench.berlinmod.running import Bench, Result
+    from slipstream._bench.berlinmod.position_events import Events
 
 #: in --rows: the events that were not used, with their lines
 REJECTS = "rejects.csv"
@@ -78,9 +78,9 @@ def stream(
     if rows is not None and not overwrite:
         check_new(rows, label="--rows ", hint=HINT)
     cells = _parse_cells(queries, forms, snapshots)
-    from slipstream._bench.berlinmod.events import read_events
-    from slipstream._bench.berlinmod.parameters import Parameters
-    from slipstream._bench.berlinmod.running import Bench
+    from slipstream._bench.berlinmod.cell_runs import Bench
+    from slipstream._bench.berlinmod.position_events import read_events
+    from slipstream._bench.berlinmod.query_parameters import Parameters
 
     events = read_events(data, limit=limit_events, parts=parts)
     _report_rejects(events, data, max_rejects)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from slipstream._bench.berlinmod.events import LATENESS
-from slipstream._bench.berlinmod.parameters import Parameters
+from slipstream._bench.berlinmod.position_events import LATENESS
+from slipstream._bench.berlinmod.query_parameters import Parameters
 from slipstream._errors import BadArgument
 from slipstream._network.algebra import Builder, Network, Stream
 from slipstream._network.boxes.movement.fences import Arrivals, Entering, FirstSeen, Near, Travelled

@@ -12,8 +12,8 @@ from slipstream._errors import BadInput
 from slipstream._network.algebra import Schema
 from slipstream._network.boxes.operators import Array, KeyedTable, Operator, RowTable, State, register, require
 from slipstream._network.boxes.window_functions import expand
+from slipstream._network.column_types import plain_type
 from slipstream._network.flow import Train
-from slipstream._network.types import plain_type
 from slipstream._tools.numba_tools import Longs
 
 _IDS, _EVENTS, _WHO = "ids", "events", "id of the event"

@@ -16,8 +16,8 @@ import pandas as pd
 import pyarrow as pa
 import pyproj
 
-from slipstream._bench.berlinmod.events import Events
-from slipstream._bench.berlinmod.parameters import Parameters
+from slipstream._bench.berlinmod.position_events import Events
+from slipstream._bench.berlinmod.query_parameters import Parameters
 from slipstream._tools.numba_tools import Bools, Floats, Longs
 
 Array: TypeAlias = npt.NDArray[Any]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slipstream._bench.berlinmod.events import Events
+from slipstream._bench.berlinmod.position_events import Events
 from slipstream._errors import BadInput
 
 _METRES = 5_000.0

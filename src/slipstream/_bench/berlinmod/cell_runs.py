@@ -13,16 +13,16 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
+from slipstream._bench.berlinmod.batch_evaluation import Evaluation
 from slipstream._bench.berlinmod.cells import ANSWERS, CONTINUOUS, SCHEMA, SNAPSHOT, SOURCE, Cell
-from slipstream._bench.berlinmod.evaluation import Evaluation
-from slipstream._bench.berlinmod.events import Events
-from slipstream._bench.berlinmod.parameters import Parameters
+from slipstream._bench.berlinmod.position_events import Events
+from slipstream._bench.berlinmod.query_parameters import Parameters
 from slipstream._io.readers.user_sources import Source, Tuples, UserFeed
 from slipstream._network.boxes.movement.meetings import count_meetings
+from slipstream._network.column_types import plain_schema
 from slipstream._network.planning.compiler import Compiled, compile_rows
 from slipstream._network.schemas import check
-from slipstream._network.tasks.intake import with_source
-from slipstream._network.types import plain_schema
+from slipstream._network.tasks.train_intake import with_source
 from slipstream._tools import temporary
 
 if TYPE_CHECKING:
