@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 ENGINE = "slipstream"
 #: events in a batch; each batch has a cost of its own
-PER_BATCH = 1 << 19
+PER_BATCH = 1 << 20
 #: and where each event has many answers
 PER_BATCH_OF_MEETINGS = 2_000
 #: the events of the run that starts workers, before the first that is measured

@@ -1,20 +1,23 @@
-"""Boxes on each position and the one before it: near a place, entering an area, distance travelled, first passages.
+"""Boxes on each position and the one before it: near a place, in and out of a zone, distance travelled, arrivals.
 
-Positions are in degrees, distances are geodesics of WGS84 (``_moving.geodesic``). Tuples of an id must be in order.
+Positions are in degrees, and distances geodesics of WGS84 (``_moving.geodesic``); with ``plane``, both are in metres of
+a plane. Only positions count, not the path between them. Tuples of an id must be in order.
 
 Memory can be cleared: with ``every``, a box forgets an id at each multiple of it, as if its next tuple were the first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from slipstream._errors import BadInput
+from slipstream._moving.fences import NEVER, are_near, find_before, find_dwellings
 from slipstream._moving.geodesic import distances, near_point, near_segment
 from slipstream._network.algebra import Schema
+from slipstream._network.boxes.movement.zones import Zone, check_zone, find_inside
 from slipstream._network.boxes.operators import Array, KeyedTable, Operator, State, register, require
 from slipstream._network.boxes.window_functions import NULL_INTEGER
 from slipstream._network.flow import Train
@@ -42,6 +45,12 @@ class _Positions(Operator):
 
     lon: str
     lat: str
+    plane: bool = field(default=False, kw_only=True)
+
+    def _find_near(self, lon: Floats, lat: Floats, at: Sequence[float], metres: float) -> Bools:
+        if self.plane:
+            return are_near(lon, lat, float(at[0]), float(at[1]), float(metres))
+        return near_point(lon, lat, float(at[0]), float(at[1]), float(metres))
 
     def _require(self, tuples: Schema) -> None:
         require(tuples, self.lon, "double", "bigint")
@@ -63,10 +72,10 @@ class Near(_Positions):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "place", tuple(map(float, self.place)))
-        if len(self.place) not in (2, 4):
+        if len(self.place) not in ((2,) if self.plane else (2, 4)):
             raise BadInput(
                 f"near: a place of {len(self.place)} numbers.",
-                hint="Give a point (lon, lat) or an edge (lon, lat, lon, lat).",
+                hint="Give a point (lon, lat), or in degrees an edge (lon, lat, lon, lat).",
                 code="malformed-value",
                 found=list(self.place),
             )
@@ -84,7 +93,7 @@ class Near(_Positions):
 
     def _find(self, lon: Floats, lat: Floats) -> Bools:
         if len(self.place) == 2:
-            return near_point(lon, lat, self.place[0], self.place[1], float(self.metres))
+            return self._find_near(lon, lat, self.place, self.metres)
         west, south, east, north = self.place
         return near_segment(lon, lat, west, south, east, north, float(self.metres))
 
@@ -114,25 +123,33 @@ class _Tracks(_Positions):
         return {_IDS: KeyedTable({self.id: tuples[self.id]}, {_SPAN: ("integer", NULL_INTEGER), **columns})}
 
 
+@dataclass(frozen=True)
+class _AtZone(_Tracks):
+    """Boxes on a zone: a box (west, south, east, north), or a polygon in WKT or GeoJSON; with its border."""
+
+    zone: Zone = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.zone, str):
+            object.__setattr__(self, "zone", tuple(map(float, self.zone)))
+        check_zone(self.zone)
+
+
 @register
 @dataclass(frozen=True)
-class Entering(_Tracks):
-    """The tuples at which an id enters ``area``: it is inside, and the tuple before it was not. ``left``: it leaves.
+class Entering(_AtZone):
+    """The tuples at which an id enters a zone: it is inside, and the tuple before it was not. ``left``: it leaves.
 
-    ``area`` is a box (west, south, east, north) in degrees with its border. The first tuple of an id enters if it is
-    inside.
+    The first tuple of an id enters if it is inside.
     """
 
     name = "entering"
     ports = ("entered", "left")
     passes_key = True
-    area: tuple[float, ...] = ()
 
     def outputs(self, tuples: Schema) -> Mapping[str, Schema]:
         """The columns of the input."""
         self._require(tuples)
-        if len(self.area) != 4:
-            raise BadInput("entering: no area.", hint="Give west, south, east, north.", code="malformed-value")
         return {"entered": tuples, "left": tuples}
 
     def fresh(self, tuples: Schema) -> State:
@@ -141,15 +158,43 @@ class Entering(_Tracks):
 
     def step(self, state: State, tuples: Train) -> Mapping[str, Train]:
         """Compare each tuple with the one before it."""
-        west, south, east, north = self.area
-        lon, lat = _floats(tuples, self.lon, self.lat)
-        inside = (west <= lon) & (lon <= east) & (south <= lat) & (lat <= north)
+        inside = find_inside(self.zone, *_floats(tuples, self.lon, self.lat))
         ids = state[_IDS]
         rows = ids.rows(tuples.columns)
         spans = self._spans(tuples)
         known = ids.swap(_SPAN, rows, spans) == spans
-        was = (ids.swap("inside", rows, inside) == 1) & known
+        was = find_before(rows, inside, ids["inside"]) & known
         return {"entered": tuples.take(inside & ~was), "left": tuples.take(was & ~inside)}
+
+
+@register
+@dataclass(frozen=True)
+class Dwelling(_AtZone):
+    """The tuples at which an id has been in a zone for ``least`` since it entered, in units of time; once per stay."""
+
+    name = "dwelling"
+    passes_key = True
+    least: int = 0
+
+    def outputs(self, tuples: Schema) -> Mapping[str, Schema]:
+        """The columns of the input."""
+        self._require(tuples)
+        if self.every:
+            raise BadInput("dwelling: a stay has no end at `every`.", hint="Leave it out.", code="conflicting-options")
+        return {"out": tuples}
+
+    def fresh(self, tuples: Schema) -> State:
+        """No ids."""
+        return self._ids(tuples, since=("integer", NEVER), done=("integer", 0))
+
+    def step(self, state: State, tuples: Train) -> Mapping[str, Train]:
+        """Follow the stays of ids."""
+        inside = find_inside(self.zone, *_floats(tuples, self.lon, self.lat))
+        ids = state[_IDS]
+        rows = ids.rows(tuples.columns)
+        least = np.full(len(ids), self.least)
+        time = np.ascontiguousarray(tuples[self.time])
+        return {"out": tuples.take(find_dwellings(rows, time, inside, least, ids["since"], ids["done"]))}
 
 
 @compiled
@@ -189,7 +234,8 @@ class Travelled(_Tracks):
         spans = self._spans(tuples)
         known = ids.swap(_SPAN, rows, spans) == spans
         before = ids.swap("lon", rows, lon), ids.swap("lat", rows, lat)
-        steps = np.where(known, distances(*before, lon, lat), np.nan)
+        apart = np.hypot(lon - before[0], lat - before[1]) if self.plane else distances(*before, lon, lat)
+        steps = np.where(known, apart, np.nan)
         return {"out": tuples.plus(**{self.column: add_up(rows, steps, ids["metres"])})}
 
 
@@ -225,7 +271,7 @@ class Arrivals(_Tracks):
         spans = self._spans(tuples)
         found: list[Longs] = []
         for i, (_, at_lon, at_lat, metres) in enumerate(self.points):
-            near = np.flatnonzero(near_point(lon, lat, float(at_lon), float(at_lat), float(metres)))
+            near = np.flatnonzero(self._find_near(lon, lat, (at_lon, at_lat), metres))
             before = ids.swap(f"passed {i}", rows[near], spans[near])
             found.append(near[before != spans[near]])
         return {"out": self._train(tuples, found)}
