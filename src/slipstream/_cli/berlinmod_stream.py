@@ -36,9 +36,11 @@ def add_to(app: Family) -> None:
 
 def stream(
     data: Annotated[Path, typer.Argument(help="A data set, or a CSV file of events or instants, gzipped or not.")],
-    queries: Annotated[str, typer.Option("--queries", help="Only these queries, such as 1-5,9.")] = "1-9",
+    queries: Annotated[
+        str, typer.Option("--queries", metavar="QUERIES", help="Only these queries, such as 1-5,9.")
+    ] = "1-9",
     forms: Annotated[
-        str, typer.Option("--forms", help="Only these forms, separated by commas.")
+        str, typer.Option("--forms", metavar="FORMS", help="Only these forms, separated by commas.")
     ] = "continuous,windowed,snapshot",
     rows: Annotated[
         Path | None, typer.Option("--rows", help="A folder for the rows of each cell, such as Q3-snapshot.csv.")
