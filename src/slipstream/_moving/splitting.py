@@ -1,4 +1,4 @@
-"""Split moving points: by time, by the tiles of a grid, by the value of something else, at gaps, into sequences."""
+"""Split and join moving points: by time, by the tiles of a grid, by the value of something else, at gaps, into sequences."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import numpy as np
 
 from slipstream._moving import timeline
 from slipstream._moving.columns import Listed, MPoints, Periods, Temporals
-from slipstream._moving.motion import restrict
+from slipstream._moving.motion import concatenate, definition_times, positions_at, restrict
 from slipstream._moving.timeline import Sequences, lay_out, offsets, sequences
+from slipstream._moving.types import REACH
 from slipstream._tools.numba_tools import Bools, Floats, Ints, Longs
 
 
@@ -176,3 +177,38 @@ def _grid_cuts(before: Floats, after: Floats, size: Floats) -> tuple[Longs, Floa
     nth = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     line = (first[unit] + nth) * size[unit]
     return unit, (line - before[unit]) / (after - before)[unit]
+
+
+def merge(first: MPoints, second: MPoints) -> MPoints:
+    """Return the first points where they are defined, else the second."""
+    n = len(first.rows) - 1
+    rest = by_sequence(_frozen(restrict(second, timeline.complement(definition_times(first)))))
+    row = np.repeat(np.arange(n), np.diff(rest.rows))
+    pieces = rest.values
+    for edge, step in ((pieces.rows[:-1], -1), (pieces.rows[1:] - 1, 1)):
+        _join_edges(pieces, edge, step, take_rows(first, row), take_rows(second, row))
+    order = np.argsort(np.concatenate((np.arange(n), row)), kind="stable")
+    groups = np.searchsorted(np.concatenate((np.arange(n), row))[order], np.arange(n + 1)).astype(np.int32)
+    return concatenate(_frozen(take_rows(_stacked(_own(first), pieces), order)), timeline.freeze(groups))
+
+
+def _join_edges(pieces: MPoints, edge: Longs, step: int, first: MPoints, second: MPoints) -> None:
+    """Move the ends of pieces by one microsecond to where both points are at one place."""
+    there = timeline.freeze(pieces.t[edge] + step)
+    has, x, y = positions_at(_frozen(first), there)
+    had, u, v = positions_at(_frozen(second), there)
+    joined = has & had & (np.hypot(x - u, y - v) <= REACH)
+    at = edge[joined]
+    pieces.t[at], pieces.x[at], pieces.y[at] = there[joined], x[joined], y[joined]
+
+
+def _own(m: MPoints) -> MPoints:
+    return take_rows(m, np.arange(len(m.rows) - 1))
+
+
+def _stacked(a: MPoints, b: MPoints) -> MPoints:
+    """Return the rows of one column, and then those of another."""
+    rows = np.concatenate((a.rows, b.rows[1:] + a.rows[-1])).astype(np.int32)
+    parts = np.concatenate((a.parts, b.parts[1:] + a.parts[-1])).astype(np.int32)
+    t, x, y, starts = (np.concatenate((getattr(a, name), getattr(b, name))) for name in ("t", "x", "y", "starts"))
+    return MPoints(rows, t, x, y, parts, starts)

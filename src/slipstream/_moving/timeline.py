@@ -74,7 +74,7 @@ def sequences(line: Timeline | Moving) -> Sequences:
     """
     row = np.repeat(np.arange(len(line.rows) - 1), np.diff(line.parts))
     first = line.rows[row].astype(np.int64) + line.starts[line.parts[0] : line.parts[-1]]
-    return Sequences(row, first, np.append(first[1:], line.rows[-1]) - 1)
+    return Sequences(row, first, np.append(first[1:], line.rows[-1])[: len(first)] - 1)
 
 
 class Vertices(NamedTuple):
@@ -221,6 +221,12 @@ def when_between(moving: Temporals, low: Floats, high: Floats) -> Periods:
     return merged(row[inside], begin[inside], end[inside], len(moving.rows) - 1)
 
 
+def _up(instants: Floats, span: Longs) -> Floats:
+    """Round up to whole microseconds, what is whole but for rounding errors to the nearest."""
+    near = np.rint(instants)
+    return np.where(np.abs(instants - near) <= 1e-6 + 1e-15 * span, near, np.ceil(instants))
+
+
 def _crossings(t: Longs, value: Floats, u: Longs, low: Floats, high: Floats) -> tuple[Bools, Longs, Longs]:
     """Return for each linear unit whether it comes between two limits, and from when until when."""
     before, after, span = value[u], value[u + 1], t[u + 1] - t[u]
@@ -232,7 +238,7 @@ def _crossings(t: Longs, value: Floats, u: Longs, low: Floats, high: Floats) -> 
     last = np.where(flat, 1.0, np.clip(np.maximum(f, g), -1.0, 1.0))
     inside = np.where(flat, (before >= low) & (before <= high), first <= last)
     first, last = np.where(inside, first, 0.0), np.where(inside, last, 0.0)
-    begin, end = np.ceil(first * span), np.floor(last * span)
+    begin, end = _up(first * span, span), -_up(-last * span, span)
     touched = (begin > end) & (low == high)
     near = np.rint(0.5 * (first + last) * span)
     begin, end = np.where(touched, near, begin), np.where(touched, near, end)

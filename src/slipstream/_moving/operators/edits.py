@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from slipstream._errors import BadArgument
-from slipstream._moving import columns, editing, motion, splitting, types
+from slipstream._moving import columns, editing, splitting, types
 from slipstream._moving.columns import IPoints, Listed, MPoints, Periods, Temporals
 from slipstream._moving.operators.movement import micros
-from slipstream._moving.registry import Result, finite, freeze, not_negative, operator, positive
+from slipstream._moving.registry import Result, finite, not_negative, operator, positive
 from slipstream._tools.numba_tools import Floats, Longs
 
 _TRIPS = types.array_of(types.MPOINT)
@@ -72,25 +72,8 @@ def _append(trip: MPoints, position: IPoints) -> Result:
 
 @operator(types.MPOINT)
 def _merge(first: MPoints, second: MPoints) -> Result:
-    """One moving point of two; where both are defined, that which begins earlier counts."""
-    n = len(first.rows) - 1
-    both = _stacked(first, second)
-    order = np.arange(2 * n).reshape(2, n).T.ravel()
-    groups = columns.freeze(np.arange(0, 2 * n + 1, 2, dtype=np.int32))
-    return motion.concatenate(freeze(splitting.take_rows(both, order)), groups)
-
-
-def _stacked(first: MPoints, second: MPoints) -> MPoints:
-    """Return the rows of one column, and then those of another."""
-    a, b = _own(first), _own(second)
-    rows = np.concatenate((a.rows, b.rows[1:] + a.rows[-1])).astype(np.int32)
-    parts = np.concatenate((a.parts, b.parts[1:] + a.parts[-1])).astype(np.int32)
-    t, x, y, starts = (np.concatenate((getattr(a, name), getattr(b, name))) for name in ("t", "x", "y", "starts"))
-    return MPoints(rows, t, x, y, parts, starts)
-
-
-def _own(m: MPoints) -> MPoints:
-    return splitting.take_rows(m, np.arange(len(m.rows) - 1))
+    """The first moving point where it is defined, else the second; what meets at one place becomes one sequence."""
+    return splitting.merge(first, second)
 
 
 @operator(_TRIPS)
