@@ -237,7 +237,7 @@ def test_similarity_is_what_its_recursion_says(a, b):
         assert [row_of(call(name, a, b)) for name in names] == [None] * 3
         return
     last = (len(p) - 1, len(q) - 1)
-    hausdorff = max(max(min(math.dist(u, v) for v in q) for u in p), max(min(math.dist(u, v) for u in p) for v in q))
+    hausdorff = max(*(min(math.dist(u, v) for v in q) for u in p), *(min(math.dist(u, v) for u in p) for v in q))
     assert row_of(call("frechet", a, b)) == pytest.approx(cost(*last, max))
     assert row_of(call("dtw", a, b)) == pytest.approx(cost(*last, float.__add__))
     assert row_of(call("hausdorff", a, b)) == pytest.approx(hausdorff)

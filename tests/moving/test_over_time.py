@@ -266,7 +266,9 @@ def test_slices_of_columns_are_read_alike(rows, data):
     limit = pa.array([1.0] * len(rows))
     for name, more in (("twavg", []), ("tlt", [limit]), ("tadd", [limit]), ("tadd", [whole]), ("max_value", [])):
         if more == [whole]:
-            assert OPERATORS["tsub"](whole.slice(skip), whole.slice(skip)).equals(OPERATORS["tsub"](whole, whole).slice(skip))
+            assert OPERATORS["tsub"](whole.slice(skip), whole.slice(skip)).equals(
+                OPERATORS["tsub"](whole, whole).slice(skip)
+            )
         else:
             got = OPERATORS[name](whole.slice(skip), *(one.slice(skip) for one in more))
             assert got.to_pylist() == OPERATORS[name](whole, *more).to_pylist()[skip:]

@@ -53,11 +53,12 @@ CALLS = {
     "atperiods_each": lambda f, m: f(m, listed(again(periods((0, 10**9)), len(m)))),
 }
 #: operators of one moving point, and those of one and a number
-ALONE = """acceleration cumulative_length direction duration extent sequences speed twcentroid""".split()
-NUMBERED = """resample shift simplify simplify_in_time smooth snap split_at_gaps split_by_space split_by_time squish tiles
-""".split()
-TOGETHER = "dtw frechet hausdorff merge nearest_approach_distance nearest_approach_instant shortest_line".split()
-NEAR = "always_dwithin dwithin when_dwithin".split()
+ALONE = ["acceleration", "cumulative_length", "direction", "duration", "extent", "sequences", "speed", "twcentroid"]
+SPLITS = ["split_at_gaps", "split_by_space", "split_by_time", "tiles"]
+NUMBERED = ["resample", "shift", "simplify", "simplify_in_time", "smooth", "snap", "squish", *SPLITS]
+APPROACH = ["nearest_approach_distance", "nearest_approach_instant", "shortest_line"]
+TOGETHER = ["dtw", "frechet", "hausdorff", "merge", *APPROACH]
+NEAR = ["always_dwithin", "dwithin", "when_dwithin"]
 
 
 def numbers(n, value=5.0):
@@ -93,9 +94,7 @@ CALLS |= (
     }
 )
 #: those on values over time, which test_over_time.py breaks
-OVER_TIME = {
-    f.name for f in functions.FUNCTIONS if f.compute.__module__.endswith("over_time")
-}
+OVER_TIME = {f.name for f in functions.FUNCTIONS if f.compute.__module__.endswith("over_time")}
 #: those that take no moving point
 OTHERS = {
     *OVER_TIME,

@@ -163,7 +163,9 @@ def smoothed(m: MPoints, window: Longs, value: Floats) -> Floats:
     for row in range(len(m.rows) - 1):
         for k in range(m.parts[row], m.parts[row + 1]):
             first, last = sequence(m, row, k)
-            for i in range(first + 1, last):  # sums are of differences from the first value: large coordinates are exact
+            for i in range(
+                first + 1, last
+            ):  # sums are of differences from the first value: large coordinates are exact
                 mean = 0.5 * (value[i] + value[i - 1]) - value[first]
                 sums[i - base] = sums[i - 1 - base] + mean * ((m.t[i] - m.t[i - 1]) / MICROS)
             for i in range(first + 1, last - 1):

@@ -30,6 +30,7 @@ from slipstream._tools.numba_tools import Bools, Longs
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
+
 @operator_(types.IPOINT)
 def _atinstant(trip: MPoints, instant: Longs) -> Result:
     """The position at an instant; null if undefined."""
@@ -272,6 +273,7 @@ ON_ARROW: dict[str, tuple[types.Type, Callable[..., pa.Array], int]] = {
     "problem": (types.TEXT, _problem, 1),
     **_lift_operators(),
 }
+
 
 def _constructor(kind: types.Type) -> tuple[str, str, str]:
     """Return the SQL function that makes one sequence of instants and values."""

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from slipstream._moving.columns import Lines, MBools, MPoints, MReals, Periods, Points, freeze
-from slipstream._moving.timeline import carry, first_least, lay_out, meet, sequence, sequences, units, vertices
 from slipstream._moving.places import round_inward, when_near_each
+from slipstream._moving.timeline import carry, first_least, lay_out, meet, sequence, sequences, units, vertices
 from slipstream._moving.types import MICROS
 from slipstream._tools.numba_tools import Bools, Floats, Ints, Longs, compiled
 

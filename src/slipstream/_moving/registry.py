@@ -86,7 +86,7 @@ class Function:
             ) from error
 
     def _within(self, name: str, value: Any, nulls: Bools) -> Any:
-        """Return a number that its kernel can use: refuse it outside its limits, replace it in rows without a result."""
+        """Refuse a number outside its limits; replace it in rows without a result."""
         if name not in self.limits:
             return value
         bad = ~self.limits[name](value) & ~nulls
@@ -101,17 +101,17 @@ class Function:
 
 
 def positive(values: Any) -> Bools:
-    """a number greater than 0"""  # noqa: D400, D403
+    """a number greater than 0"""
     return np.asarray(np.isfinite(values) & (values > 0))
 
 
 def not_negative(values: Any) -> Bools:
-    """0 or a number greater than 0"""  # noqa: D400, D403
+    """0 or a number greater than 0"""
     return np.asarray(np.isfinite(values) & (values >= 0))
 
 
 def finite(values: Any) -> Bools:
-    """a finite number"""  # noqa: D400, D403
+    """a finite number"""
     return np.asarray(np.isfinite(values))
 
 

@@ -55,7 +55,7 @@ def _farthest(a: MPoints, b: MPoints, row: int, least: float) -> float:
 
 @compiled
 def hausdorff(a: MPoints, b: MPoints) -> Floats:
-    """Return the largest distance of a vertex of either path from the nearest of the other; infinite if one is empty."""
+    """Return the largest distance of a vertex of either path from the other's; infinite if one is empty."""
     n = len(a.rows) - 1
     out = np.full(n, np.inf)
     for row in range(n):

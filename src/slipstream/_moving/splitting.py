@@ -1,4 +1,4 @@
-"""Split and join moving points: by time, by the tiles of a grid, by the value of something else, at gaps, into sequences."""
+"""Split and join moving points: by time, by the tiles of a grid, by a value, at gaps, into sequences."""
 
 from __future__ import annotations
 
@@ -60,9 +60,7 @@ def by_sequence(m: MPoints, found: Sequences | None = None) -> Listed:
     size = of.last - of.first + 1
     rows, places = _gather(of.first, size)
     n = len(of.row)
-    made = MPoints(
-        rows, m.t[places], m.x[places], m.y[places], np.arange(n + 1, dtype=np.int32), np.zeros(n, np.int32)
-    )
+    made = MPoints(rows, m.t[places], m.x[places], m.y[places], np.arange(n + 1, dtype=np.int32), np.zeros(n, np.int32))
     return Listed(offsets(of.row, 1, len(m.rows) - 1), made)
 
 

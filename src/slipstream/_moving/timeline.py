@@ -1,7 +1,7 @@
 """When a value is defined: instants in sequences, apart from what is carried along.
 
-Moving points and values over time share their clockwork: ``rows``, ``t``, ``parts`` and ``starts``. What is computed here
-says at which instants the result has vertices, and from which vertex of the argument each follows (``source``). So
+Moving points and values over time share their clockwork: ``rows``, ``t``, ``parts`` and ``starts``. What is computed
+here says at which instants the result has vertices, and from which vertex of the argument each follows (``source``). So
 one implementation restricts and joins points, numbers, booleans and text. Instants are whole microseconds: what lasts
 until an instant, but not at it, ends one microsecond before.
 """
@@ -112,7 +112,7 @@ def offsets(row: Longs, size: Longs | int, n: int) -> Ints:
 
 
 def lay_out(n: int, row: Longs, size: Longs, t: Longs) -> Timeline:
-    """Return the timeline of ``n`` rows from sequences: the row and the number of vertices of each, and all instants."""
+    """Return the timeline of ``n`` rows from the row and the number of vertices of each sequence, and all instants."""
     rows = offsets(row, size, n)
     starts = np.cumsum(size) - size - rows[row]
     return Timeline(rows, t, offsets(row, 1, n), starts.astype(np.int32))
@@ -283,7 +283,7 @@ def last_before(t: Longs, first: int, last: int, instant: int) -> int:
 
 @compiled
 def _copy(t: Longs, first: int, last: int, t0: int, t1: int, out: Longs, source: Ints, at: int) -> int:
-    """Write the instants of vertices ``first:last`` from ``t0`` to ``t1`` at index ``at``; return the index after it."""
+    """Write the instants of vertices ``first:last`` from ``t0`` to ``t1`` at index ``at``; return the next index."""
     i = last_before(t, first, last, t0)
     out[at], source[at] = t0, i
     at += 1
@@ -422,6 +422,12 @@ def take(value: Any, index: Any) -> Any:
 
 
 @compiled
+def _next(t: Longs, i: int, last: int, otherwise: int) -> int:
+    """Return the instant of the next vertex of a sequence that ends before ``last``."""
+    return t[i + 1] if i + 1 < last else otherwise
+
+
+@compiled
 def synchronise(a: Timeline, b: Timeline, a_kinds: Bytes, b_kinds: Bytes) -> Common:
     """Return the instants at which either value has a vertex while both are defined."""
     n = len(a.rows) - 1
@@ -455,15 +461,9 @@ def synchronise(a: Timeline, b: Timeline, a_kinds: Bytes, b_kinds: Bytes) -> Com
                     at += 1
                     if now == until:
                         break
-                    now = until
-                    if i + 1 < a1:
-                        now = min(now, a.t[i + 1])
-                    if j + 1 < b1:
-                        now = min(now, b.t[j + 1])
-                    if i + 1 < a1 and a.t[i + 1] == now:
-                        i += 1
-                    if j + 1 < b1 and b.t[j + 1] == now:
-                        j += 1
+                    now = min(until, _next(a.t, i, a1, until), _next(b.t, j, b1, until))
+                    i += _next(a.t, i, a1, until + 1) == now
+                    j += _next(b.t, j, b1, until + 1) == now
             ended = a.t[a1 - 1]
             if ended < b.t[b1 - 1] or (ended == b.t[b1 - 1] and is_superseded(a, row, ka, ended)):
                 ka += 1

@@ -80,7 +80,7 @@ def directions(m: MPoints) -> Temporals:
 def distances_covered(m: MPoints) -> Temporals:
     """Return how far each point has travelled since its beginning, in metres."""
     n = len(m.rows) - 1
-    row, i = timeline.units(m)
+    _, i = timeline.units(m)
     steps = np.zeros(m.rows[-1] - m.rows[0])
     steps[i + 1 - m.rows[0]] = np.hypot(m.x[i + 1] - m.x[i], m.y[i + 1] - m.y[i])
     total = np.concatenate(([0.0], np.cumsum(steps)))
@@ -128,10 +128,7 @@ def _stays(m: MPoints, first: int, end: int, metres: float, box: Floats) -> bool
         return False
     if np.hypot(width, height) <= metres:
         return True
-    for i in range(first, end):
-        if np.hypot(m.x[i] - x, m.y[i] - y) > metres:
-            return False
-    return True
+    return bool((np.hypot(m.x[first:end] - x, m.y[first:end] - y) <= metres).all())
 
 
 @compiled

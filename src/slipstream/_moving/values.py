@@ -190,7 +190,7 @@ def _require_one_interpolation(a: Temporals, b: Temporals, kinds: Bytes) -> None
     mixed = (kinds == LINEAR) & (a.interpolation != b.interpolation) & (np.diff(a.rows) > 0) & (np.diff(b.rows) > 0)
     if mixed.any():
         raise BadArgument(
-            f"Row {int(np.flatnonzero(mixed)[0]) + 1}: a linear value and a step function have no common interpolation.",
+            f"Row {int(np.flatnonzero(mixed)[0]) + 1}: a line and a step function have no common interpolation.",
             hint="Resample one of them, or make both linear or both step functions.",
             code="bad-type",
         )

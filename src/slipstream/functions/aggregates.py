@@ -9,9 +9,9 @@ import math
 from typing import TYPE_CHECKING
 
 from slipstream._errors import BadArgument
+from slipstream.functions.edits import tiles
 from slipstream.functions.movement import extent
 from slipstream.functions.points import at, deftime
-from slipstream.functions.edits import tiles
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -28,6 +28,11 @@ def tcount(trips: DataFrame, *, trip: str = "Trip") -> DataFrame:
 
     >>> import slipstream.functions as sf
     >>> sf.tcount(trips).orderBy("begin").toPandas()
+                           begin                        end  count
+    0 2026-05-04 08:00:00.000000 2026-05-04 08:00:59.999999      2
+    1 2026-05-04 08:01:00.000000 2026-05-04 08:04:00.000000      3
+    2 2026-05-04 08:04:00.000001 2026-05-04 08:05:00.000000      2
+    3 2026-05-04 08:05:00.000001 2026-05-04 08:10:00.000000      1
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as sf
@@ -64,13 +69,16 @@ def _event(t: Column, change: int) -> Column:
 
 
 def density(trips: DataFrame, metres: float, *, trip: str = "Trip", seconds: float | None = None) -> DataFrame:
-    """Return where moving points were: rows (x, y, visits, seconds) per tile of a grid, whose lower left corner is x, y.
+    """Return where moving points were: rows (x, y, visits, seconds) per tile of a grid with a corner at x, y.
 
     ``seconds`` adds a column ``t``: the grid is then counted per span of that many seconds, counted from 1970; a visit
     that lasts longer counts in each of the spans.
 
     >>> import slipstream.functions as sf
     >>> sf.density(trips, 400).orderBy("x", "y").toPandas()
+           x    y  visits     seconds
+    0    0.0  0.0       3  759.999998
+    1  400.0  0.0       2  320.000000
     """
     from pyspark.sql import functions as sf
 
@@ -104,6 +112,8 @@ def flows(
     >>> places = trips.sparkSession.createDataFrame([("depot", 0, 0), ("corner", 600, 0)], "zone string, x int, y int")
     >>> zones = places.select("zone", sf.circle(sf.point("x", "y"), F.lit(50), F.lit(16)).alias("region"))
     >>> sf.flows(trips, zones).toPandas()
+      origin destination  trips
+    0  depot      corner      2
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as sf
@@ -111,7 +121,11 @@ def flows(
     _check_columns("flows", trips, trip)
     _check_columns("flows", zones, zone, region)
     edges = {"x": (sf.array_min, sf.array_max), "y": (sf.array_min, sf.array_max)}
-    around = [edge(sf.col(f"{region}.{name}")).alias(f"{name}{k}") for name, both in edges.items() for k, edge in enumerate(both)]
+    around = [
+        edge(sf.col(f"{region}.{name}")).alias(f"{name}{k}")
+        for name, both in edges.items()
+        for k, edge in enumerate(both)
+    ]
     small = zones.select(sf.col(zone).alias("zone"), sf.col(region).alias("region"), *around)
     each = trips.select(sf.monotonically_increasing_id().alias("row"), sf.col(trip).alias("trip"))
     each = each.withColumn("box", extent("trip")).where("box IS NOT NULL")

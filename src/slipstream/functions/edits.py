@@ -8,6 +8,7 @@ from slipstream._moving.functions import operator
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
+
     from slipstream.functions.columns import Columnlike
 
 
@@ -108,7 +109,7 @@ def append(trip: Columnlike, position: Columnlike) -> Column:
 
     >>> from pyspark.sql import functions as F
     >>> import slipstream.functions as sf
-    >>> later = F.struct(F.lit("2026-05-04 08:20:00").cast("timestamp").alias("t"), F.lit(0.0).alias("x"), F.lit(0.0).alias("y"))
+    >>> later = F.expr("struct(TIMESTAMP '2026-05-04 08:20:00' AS t, 0D AS x, 0D AS y)")
     >>> trips.select("id", sf.travelled(sf.append("Trip", later)).alias("metres")).toPandas()
           id       metres
     0  van-1  1721.110255

@@ -16,7 +16,8 @@ def at_between(moving: Columnlike, low: Columnlike, high: Columnlike) -> Column:
 
     >>> from pyspark.sql import functions as F
     >>> import slipstream.functions as sf
-    >>> trips.select("id", sf.duration(sf.at_between(sf.cumulative_length("Trip"), F.lit(100), F.lit(400))).alias("seconds")).toPandas()
+    >>> answer = sf.duration(sf.at_between(sf.cumulative_length("Trip"), F.lit(100), F.lit(400)))
+    >>> trips.select("id", answer.alias("seconds")).toPandas()
           id  seconds
     0  van-1     60.0
     1  van-2     60.0
@@ -30,7 +31,8 @@ def minus_between(moving: Columnlike, low: Columnlike, high: Columnlike) -> Colu
 
     >>> from pyspark.sql import functions as F
     >>> import slipstream.functions as sf
-    >>> trips.select("id", F.round(sf.duration(sf.minus_between(sf.cumulative_length("Trip"), F.lit(100), F.lit(400)))).alias("seconds")).toPandas()
+    >>> answer = F.round(sf.duration(sf.minus_between(sf.cumulative_length("Trip"), F.lit(100), F.lit(400))))
+    >>> trips.select("id", answer.alias("seconds")).toPandas()
           id  seconds
     0  van-1    180.0
     1  van-2    180.0
@@ -332,7 +334,8 @@ def to_tfloat(moving: Columnlike) -> Column:
     >>> from pyspark.sql import functions as F
     >>> import slipstream.functions as sf
     >>> pairs = trips.alias("a").join(trips.alias("b"), F.expr("a.id = 'van-1' AND b.id > a.id"))
-    >>> pairs.select("b.id", sf.twavg(sf.to_tfloat(sf.distance("a.Trip", "b.Trip"))).alias("metres apart")).orderBy("id").toPandas()
+    >>> answer = sf.twavg(sf.to_tfloat(sf.distance("a.Trip", "b.Trip")))
+    >>> pairs.select("b.id", answer.alias("metres apart")).orderBy("id").toPandas()
           id  metres apart
     0  van-2    239.273471
     1  van-3    481.962185

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def atinstant(trip: Columnlike, instant: Columnlike, *, of: Of = "mpoint") -> Column:
-    """Return the position of a moving point at an instant, or the value of what changes over time; null where undefined.
+    """Return the position of a moving point, or the value of what changes, at an instant; null if undefined.
 
     Values over time need their type, ``of``; in SQL it is part of the name: ``atinstant_tfloat``.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from slipstream._moving import motion, nearness, places, similarity, timeline, travel, types, values
-from slipstream._moving.columns import Boxes, IPoints, Lines, MBools, MPoints, MReals, Periods, Points, Temporals
+from slipstream._moving.columns import Boxes, Lines, MBools, MPoints, MReals, Periods, Points, Temporals
 from slipstream._moving.registry import Found, Result, not_negative, operator
 from slipstream._tools.numba_tools import Floats, Longs
 
@@ -117,7 +117,7 @@ def _when_dwithin(first: MPoints, second: MPoints | Points, metres: Floats) -> R
 
 @operator(types.REAL)
 def _nearest_approach_distance(first: MPoints, second: MPoints | Points) -> Result:
-    """The smallest distance of two moving points, or of one and a point, at one instant; null if they never meet in time."""
+    """The smallest distance of two moving points, or of one and a point, at one instant; null if there is none."""
     found = nearness.nearest_approach(first, _other(first, second))
     return Found(found.found, found.metres)
 
@@ -151,7 +151,7 @@ def _frechet(first: MPoints, second: MPoints) -> Result:
 
 @operator(types.REAL)
 def _dtw(first: MPoints, second: MPoints) -> Result:
-    """The dynamic time warping distance of two paths: the sum of the distances of paired vertices; null if one is empty."""
+    """The dynamic time warping distance of two paths: the sum over paired vertices; null if one is empty."""
     return _finite(similarity.coupled(first, second, True))
 
 

@@ -180,7 +180,7 @@ def _tmul(moving: Temporals, factor: Floats) -> Result:
 
 
 def _divisor(values: Any) -> Bools:
-    """a finite number other than 0"""  # noqa: D400, D403
+    """a finite number other than 0"""
     return np.asarray(np.isfinite(values) & (values != 0))
 
 
@@ -238,7 +238,7 @@ def _max_instant(moving: Temporals | MReals) -> Result:
 
 @operator(types.TFLOAT)
 def _to_tfloat(moving: Temporals | MReals) -> Result:
-    """A tint, a tbool (1 and 0) or a distance as tfloat; a distance is linear between its vertices and lowest points."""
+    """A tint, a tbool (1 and 0) or a distance as tfloat; a distance is linear between its lowest points."""
     return values.to_fractions(moving)
 
 

@@ -41,7 +41,7 @@ def _region_from_geojson(text: str) -> Result:
 
 
 @operator(types.REGION)
-def _region_from_wkb(bytes: str) -> Result:  # noqa: A002
+def _region_from_wkb(bytes: str) -> Result:
     """A region from WKB, such as ``ST_AsBinary`` makes of a GEOMETRY; an invalid one is refused."""
     return _parsed(bytes, shapely.from_wkb, "region", of_bytes=True)
 
