@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -44,7 +45,7 @@ def defined(t):
 def test_tcount_is_right_at_every_change(trips):
     found = collected(sf.tcount(trips))
     rows = sorted((microsecond(row["begin"]), microsecond(row["end"]), row["count"]) for row in found)
-    assert all(end < begin for (_, end, _), (begin, _, _) in zip(rows, rows[1:], strict=False))
+    assert all(end < begin for (_, end, _), (begin, _, _) in pairwise(rows))
     instants = {int(t) + d for m in POINTS for t in m.t for d in (-1, 0, 1)}
     for t in instants:
         found = [count for begin, end, count in rows if begin <= t <= end]
@@ -108,7 +109,7 @@ def test_flows_are_the_steps_from_zone_to_zone(spark, trips):
                         entered.append((t, name))
                     inside[name] = now
         steps = [name for _, name in sorted(entered)]
-        expected.update((a, b) for a, b in zip(steps, steps[1:], strict=False) if a != b)
+        expected.update((a, b) for a, b in pairwise(steps) if a != b)
     got = {(row["origin"], row["destination"]): row["trips"] for row in collected(sf.flows(trips, zones))}
     assert expected
     assert got == dict(expected)

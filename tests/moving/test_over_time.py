@@ -242,6 +242,17 @@ def test_truths_and_text_are_no_lines():
         call("always", row, kind=types.TBOOL)
 
 
+def test_an_operator_of_a_type_refuses_another():
+    row = {"t": [instant(0)], "value": [1], "starts": [0], "interpolation": "step"}
+    for name in ("at_tfloat", "at_ttext", "minus_tbool"):
+        with pytest.raises(BadArgument, match=rf"{name}.*no such operator"):
+            call(name, row, 1.0, kind=types.TINT)
+    with pytest.raises(BadArgument, match=r"at_tint.*no such operator"):
+        OPERATORS["at_tint"](periods((0, 1)), pa.array([1]))
+    with pytest.raises(BadArgument, match="tmul: factor is not a number"):
+        call("tmul", row, "2", kind=types.TINT)
+
+
 def test_what_does_not_fit_is_refused():
     row = {"t": [instant(0)], "value": [1.0], "starts": [0], "interpolation": "step"}
     text = row | {"value": ["a"]}

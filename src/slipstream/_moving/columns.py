@@ -131,6 +131,13 @@ def _numbers(array: pa.Array) -> np.ndarray[Any, Any]:
     return values
 
 
+def element_type(found: pa.Array | pa.DataType) -> pa.DataType | None:
+    """Return the type of a value over time at an instant; None for other types."""
+    kind = found.type if isinstance(found, pa.Array) else found
+    at = kind.get_field_index("value") if pa.types.is_struct(kind) else -1
+    return kind.field(at).type.value_type if at >= 0 else None
+
+
 def _values(array: pa.Array) -> Any:
     """Return flat values as NumPy has them; text stays in Arrow."""
     return array if is_text(array.type) else _flat(array)

@@ -39,6 +39,7 @@ class Function:
     returns: types.Type
     compute: Callable[..., Result]
     limits: dict[str, Callable[[Any], Bools]] = field(default_factory=dict)
+    takes: types.Type | None = None  # the only type of its first argument, if its name says so
 
     @property
     def parameters(self) -> tuple[inspect.Parameter, ...]:
@@ -72,23 +73,30 @@ class Function:
         return columns.write(result, self.returns, nulls)
 
     def _call_kernel(self, arrays: tuple[pa.Array, ...], nulls: Bools) -> Result:
+        if self.takes is not None and columns.element_type(arrays[0]) != columns.element_type(self.takes.arrow):
+            raise self._no_such(arrays)
         try:
             values = [columns.read_unchecked(array) for array in arrays]
             values = [self._within(p.name, value, nulls) for p, value in zip(self.parameters, values, strict=True)]
             return self.compute(*values)
         except (NumbaError, AttributeError, KeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            got = ", ".join(str(array.type) for array in arrays)
-            expected = [str(p.annotation) for p in self.parameters]
-            raise BadArgument(
-                f"{self.name}({got}): no such operator.",
-                hint=f"{self.name} requires ({', '.join(expected)}).",
-                code="bad-type",
-            ) from error
+            raise self._no_such(arrays) from error
+
+    def _no_such(self, arrays: tuple[pa.Array, ...]) -> BadArgument:
+        got = ", ".join(str(array.type) for array in arrays)
+        expected = [str(p.annotation) for p in self.parameters]
+        return BadArgument(
+            f"{self.name}({got}): no such operator.",
+            hint=f"{self.name} requires ({', '.join(expected)}).",
+            code="bad-type",
+        )
 
     def _within(self, name: str, value: Any, nulls: Bools) -> Any:
         """Refuse a number outside its limits; replace it in rows without a result."""
         if name not in self.limits:
             return value
+        if not isinstance(value, np.ndarray) or value.dtype != np.float64:
+            raise BadArgument(f"{self.name}: {name} is not a number.", hint="Pass a number.", code="bad-type")
         bad = ~self.limits[name](value) & ~nulls
         if bad.any():
             row = int(np.flatnonzero(bad)[0])
@@ -147,7 +155,8 @@ def for_each_type(
 
     def keep(compute: Callable[..., Result]) -> Callable[..., Result]:
         name = compute.__name__.removeprefix("_")
-        FUNCTIONS.extend(Function(f"{name}_{kind.name}", returns, compute) for kind, returns in kinds.items())
+        for kind, returns in kinds.items():
+            FUNCTIONS.append(Function(f"{name}_{kind.name}", returns, compute, takes=kind))
         return compute
 
     return keep

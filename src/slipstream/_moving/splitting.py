@@ -9,7 +9,7 @@ import numpy as np
 from slipstream._moving import timeline
 from slipstream._moving.columns import Listed, MPoints, Periods, Temporals
 from slipstream._moving.motion import concatenate, definition_times, positions_at, restrict
-from slipstream._moving.timeline import Sequences, lay_out, offsets, sequences
+from slipstream._moving.timeline import Sequences, lasts, lay_out, offsets, sequences
 from slipstream._moving.types import REACH
 from slipstream._tools.numba_tools import Bools, Floats, Ints, Longs
 
@@ -99,7 +99,7 @@ def runs(moving: Temporals) -> tuple[Longs, Periods, Longs]:
     same = (found.row[1:] == found.row[:-1]) & ~found.is_last[:-1] & (value[1:] == value[:-1])
     fresh = np.append(True, ~same)[: len(index)]
     first = np.flatnonzero(fresh)
-    last = np.append(first[1:], len(index)) - 1
+    last = lasts(first, len(index))
     end = moving.t[index[last]].copy()
     held = ~found.is_last[last]
     end[held] = moving.t[index[last[held]] + 1] - 1
@@ -158,7 +158,7 @@ def visits(m: MPoints, metres: Floats) -> Visits:
     row, x, y, begin, end = tile_times(m, metres)
     same = (row[1:] == row[:-1]) & (x[1:] == x[:-1]) & (y[1:] == y[:-1]) & (begin[1:] <= end[:-1] + 1)
     fresh = np.flatnonzero(np.append(True, ~same)[: len(row)])
-    last = np.append(fresh[1:], len(row))[: len(fresh)] - 1
+    last = lasts(fresh, len(row))
     return Visits(offsets(row[fresh], 1, len(m.rows) - 1), x[fresh], y[fresh], begin[fresh], end[last])
 
 

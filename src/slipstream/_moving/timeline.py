@@ -57,6 +57,11 @@ def interpolations(moving: Moving) -> Bytes:
     return freeze(np.full(len(moving.rows) - 1, LINEAR, np.uint8))
 
 
+def lasts(first: Longs, end: int) -> Longs:
+    """Return the last index of each group, from the first of each, and the end of all."""
+    return np.append(first[1:], end)[: len(first)] - 1
+
+
 class Sequences(NamedTuple):
     """The sequences of a column: the row, and the first and last vertex of each."""
 
@@ -74,7 +79,7 @@ def sequences(line: Timeline | Moving) -> Sequences:
     """
     row = np.repeat(np.arange(len(line.rows) - 1), np.diff(line.parts))
     first = line.rows[row].astype(np.int64) + line.starts[line.parts[0] : line.parts[-1]]
-    return Sequences(row, first, np.append(first[1:], line.rows[-1])[: len(first)] - 1)
+    return Sequences(row, first, lasts(first, int(line.rows[-1])))
 
 
 class Vertices(NamedTuple):
@@ -193,9 +198,9 @@ def when(line: Timeline | Moving, kinds: Bytes, chosen: Bools) -> Periods:
     """Return when a value that holds until the next vertex is one of the chosen: a truth per vertex."""
     found = vertices(line)
     index, row = found.index, found.row
-    lasts = ~found.is_last & (kinds[row] != DISCRETE)
+    holds = ~found.is_last & (kinds[row] != DISCRETE)
     end = line.t[index].copy()
-    end[lasts] = line.t[index[lasts] + 1] - 1
+    end[holds] = line.t[index[holds] + 1] - 1
     kept = chosen & found.counts
     return merged(row[kept], line.t[index][kept], end[kept], len(line.rows) - 1)
 

@@ -77,19 +77,27 @@ def directions(m: MPoints) -> Temporals:
     return _steps(m, pieces, value, m.t[_ranges(pieces.first, size + 1)])
 
 
+@compiled
+def _covered(m: MPoints) -> Floats:
+    """Return how far each point has come at each vertex of the rows; each row is summed on its own."""
+    out = np.zeros(m.rows[-1] - m.rows[0])
+    for row in range(len(m.rows) - 1):
+        total = 0.0
+        for k in range(m.parts[row], m.parts[row + 1]):
+            first, last = timeline.sequence(m, row, k)
+            out[first - m.rows[0]] = total
+            for i in range(first + 1, last):
+                total += np.hypot(m.x[i] - m.x[i - 1], m.y[i] - m.y[i - 1])
+                out[i - m.rows[0]] = total
+    return out
+
+
 def distances_covered(m: MPoints) -> Temporals:
     """Return how far each point has travelled since its beginning, in metres."""
-    n = len(m.rows) - 1
-    _, i = timeline.units(m)
-    steps = np.zeros(m.rows[-1] - m.rows[0])
-    steps[i + 1 - m.rows[0]] = np.hypot(m.x[i + 1] - m.x[i], m.y[i + 1] - m.y[i])
-    total = np.concatenate(([0.0], np.cumsum(steps)))
-    begins = total[m.rows[:-1] - m.rows[0]]
-    value = total[1:] - np.repeat(begins, np.diff(m.rows))
     inner = slice(m.rows[0], m.rows[-1])
     rows = (m.rows - m.rows[0]).astype(np.int32)
     parts, starts = (m.parts - m.parts[0]).astype(np.int32), m.starts[m.parts[0] : m.parts[-1]]
-    return Temporals(rows, m.t[inner], value, parts, starts, np.full(n, LINEAR, np.uint8))
+    return Temporals(rows, m.t[inner], _covered(m), parts, starts, np.full(len(rows) - 1, LINEAR, np.uint8))
 
 
 def coordinate(m: MPoints, value: Floats) -> Temporals:
