@@ -183,7 +183,7 @@ SUBJECTS = (
             _E("endSequence", "element_at(sequences(Trip), -1)"),
             _E("sequenceN", "element_at(sequences(Trip), 1)"),
             _E("sequences", "sequences(Trip)"),
-            _E("integral", "integral(Speed)", "per second"),
+            _E("integral", "integral(Speed)", "times seconds; MobilityDB: times microseconds"),
             _E("twAvg", "twavg(Speed)"),
         ),
     ),

@@ -75,8 +75,8 @@ def sample():
         "maxValue": speed.max_value(),
         "minValue": speed.min_value(),
         "twAvg": speed.time_weighted_average(),
-        "integral": speed.integral(),
-        "numInstants": trip.num_instants() + 1 - 1,
+        "integral": speed.integral() / 1e6,  # MEOS: microseconds
+        "numInstants": trip.num_instants(),
         "numSequences": len(trip.sequences()),
         "nearestApproachDistance": trip.nearest_approach_distance(other),
         "hausdorffDistance": trip.hausdorff_distance(other),
@@ -94,7 +94,7 @@ def sample():
         "twcentroid(Trip).x": trip.time_weighted_centroid().x,
         "size(simplify(Trip, 50).t)": trip.simplify_douglas_peucker(50.0, False).num_instants(),
         "max_value(cumulative_length(Trip))": trip.cumulative_length().max_value(),
-        "size(split_by_time(Trip, 20))": len(trip.time_split(20 * SECOND, instant(0))),
+        "size(split_by_time(Trip, 15))": len(trip.time_split(15 * SECOND, instant(0))),
         "extent(Trip).ymax": trip.bounding_box().ymax(),
         "min_value(to_tfloat(distance(Trip, Other)))": trip.distance(other).min_value(),
     }

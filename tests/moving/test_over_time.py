@@ -249,6 +249,9 @@ def test_an_operator_of_a_type_refuses_another():
             call(name, row, 1.0, kind=types.TINT)
     with pytest.raises(BadArgument, match=r"at_tint.*no such operator"):
         OPERATORS["at_tint"](periods((0, 1)), pa.array([1]))
+    for name in ("tlt", "tne", "tadd", "at_tfloat", "tmul"):
+        with pytest.raises(BadArgument, match=r"row 1 of 1|is nan in row 1"):
+            call(name, row | {"value": [1.0]}, float("nan"))
     with pytest.raises(BadArgument, match="tmul: factor is not a number"):
         call("tmul", row, "2", kind=types.TINT)
 

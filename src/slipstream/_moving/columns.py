@@ -6,7 +6,7 @@ is compiled once, whether its input comes from Arrow or from NumPy. Columns are 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -112,6 +112,16 @@ def freeze(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     view = array.view()
     view.setflags(write=False)
     return view
+
+
+#: a column of several arrays
+Value = TypeVar("Value", bound=tuple[Any, ...])
+
+
+def frozen(value: Value) -> Value:
+    """Return a column that a kernel made as the next kernel takes it: read-only, as if it came from Arrow."""
+    arrays = (freeze(array) if isinstance(array, np.ndarray) else array for array in value)
+    return type(value)(*arrays)
 
 
 def _flat(array: pa.Array) -> np.ndarray[Any, Any]:

@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 
 from slipstream._errors import BadInput
-from slipstream._moving.columns import IPoints, MPoints, freeze
+from slipstream._moving.columns import IPoints, MPoints, freeze, frozen
 from slipstream._moving.motion import place_on
 from slipstream._moving.timeline import (
     Timeline,
@@ -20,7 +20,7 @@ from slipstream._moving.timeline import (
     vertices,
 )
 from slipstream._moving.types import MICROS
-from slipstream._tools.numba_tools import Bools, Floats, Longs, compiled
+from slipstream._tools.numba_tools import Bools, Floats, Ints, Longs, compiled
 
 
 def keep(m: MPoints, kept: Bools) -> MPoints:
@@ -126,12 +126,12 @@ def sampled(m: MPoints, every: Longs) -> MPoints:
     size = -(-(end - begin) // step) + 1
     nth = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
     t = np.minimum(np.repeat(begin, size) + nth * np.repeat(step, size), np.repeat(end, size))
-    line = Timeline(*map(freeze, lay_out(len(m.rows) - 1, found.row, size, t)))
+    line = frozen(lay_out(len(m.rows) - 1, found.row, size, t))
     return place_on(m, line, freeze(_sources(m, line)))
 
 
 @compiled
-def _sources(m: MPoints, line: Timeline) -> Longs:
+def _sources(m: MPoints, line: Timeline) -> Ints:
     """Return the vertices that the instants of a timeline with the same sequences follow from."""
     out = np.empty(len(line.t), np.int32)
     for row in range(len(m.rows) - 1):

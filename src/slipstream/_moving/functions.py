@@ -20,9 +20,9 @@ import pyarrow as pa
 
 from slipstream._errors import BadArgument, BadInput
 from slipstream._moving import columns, motion, nearness, places, types, values
-from slipstream._moving.columns import IPoints, Lines, MBools, MPoints, MReals, Periods, Points, Temporals
+from slipstream._moving.columns import IPoints, Lines, MBools, MPoints, MReals, Periods, Points, Temporals, frozen
 from slipstream._moving.operators import movement
-from slipstream._moving.registry import FUNCTIONS, Found, Function, Result, freeze, null_rows
+from slipstream._moving.registry import FUNCTIONS, Found, Function, Result, null_rows
 from slipstream._moving.registry import operator as operator_
 from slipstream._spark import workers
 from slipstream._tools.numba_tools import Bools, Longs
@@ -70,8 +70,8 @@ def _passes(trip: MPoints, place: Points | Lines) -> Result:
 def _at(trip: MPoints, place: Points | Lines) -> Result:
     """The moving point while it is at a point (within 1e-6 m) or in a region."""
     if isinstance(place, Lines):
-        return motion.restrict(trip, freeze(places.when_inside(trip, place, False)))
-    there = motion.restrict(trip, freeze(places.when_near(trip, place, types.REACH, False)))
+        return motion.restrict(trip, frozen(places.when_inside(trip, place, False)))
+    there = motion.restrict(trip, frozen(places.when_near(trip, place, types.REACH, False)))
     vertices = np.diff(there.rows)
     return there._replace(x=np.repeat(place.x, vertices), y=np.repeat(place.y, vertices))
 
@@ -105,7 +105,7 @@ def _travelled(trip: MPoints) -> Result:
 @operator_(types.MREAL)
 def _distance(first: MPoints, second: MPoints) -> Result:
     """The exact distance between two moving points over time."""
-    return nearness.norms(freeze(nearness.relative(first, second)))
+    return nearness.norms(frozen(nearness.relative(first, second)))
 
 
 @operator_(types.REAL)
@@ -139,9 +139,9 @@ def _sometimes(moving: MBools | Temporals) -> Result:
 @operator_(types.MPOINT)
 def _intersection(first: MPoints, second: MPoints) -> Result:
     """The moving point while both are at the same place (within 1e-6 m)."""
-    apart = freeze(nearness.relative(first, second))
+    apart = frozen(nearness.relative(first, second))
     origin = columns.freeze(np.zeros(columns.count(apart)))
-    return motion.restrict(first, freeze(places.when_near(apart, Points(origin, origin), types.REACH, False)))
+    return motion.restrict(first, frozen(places.when_near(apart, Points(origin, origin), types.REACH, False)))
 
 
 @operator_(types.BOOL)

@@ -160,8 +160,3 @@ def for_each_type(
         return compute
 
     return keep
-
-
-def freeze(value: Any) -> Any:
-    """Make the output of one kernel read-only for the next, as if it came from Arrow."""
-    return type(value)(*(columns.freeze(array) if isinstance(array, np.ndarray) else array for array in value))

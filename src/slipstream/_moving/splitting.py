@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from slipstream._moving import timeline
-from slipstream._moving.columns import Listed, MPoints, Periods, Temporals
+from slipstream._moving.columns import Listed, MPoints, Periods, Temporals, freeze, frozen
 from slipstream._moving.motion import concatenate, definition_times, positions_at, restrict
 from slipstream._moving.timeline import Sequences, lasts, lay_out, offsets, sequences
 from slipstream._moving.types import REACH
@@ -22,7 +22,7 @@ def take_rows(m: MPoints, row: Longs) -> MPoints:
     return MPoints(rows, m.t[places], m.x[places], m.y[places], part_rows, m.starts[part_places])
 
 
-def _gather(first: Longs, size: Longs) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+def _gather(first: Longs | Ints, size: Longs | Ints) -> tuple[Ints, Longs]:
     rows = np.concatenate(([0], np.cumsum(size))).astype(np.int32)
     return rows, np.arange(rows[-1]) + np.repeat(first - rows[:-1], size)
 
@@ -33,13 +33,9 @@ def each_period(m: MPoints, periods: Periods) -> tuple[Longs, Listed]:
     row = np.repeat(np.arange(n), np.diff(periods.rows))
     single = np.arange(len(row) + 1, dtype=np.int32)
     inner = slice(periods.rows[0], periods.rows[-1])
-    pieces = restrict(_frozen(take_rows(m, row)), Periods(single, periods.begin[inner], periods.end[inner]))
+    pieces = restrict(frozen(take_rows(m, row)), Periods(single, periods.begin[inner], periods.end[inner]))
     filled = np.flatnonzero(np.diff(pieces.rows) > 0)
     return filled, Listed(offsets(row[filled], 1, n), take_rows(pieces, filled))
-
-
-def _frozen(m: MPoints) -> MPoints:
-    return MPoints(*map(timeline.freeze, m))
 
 
 def by_time(m: MPoints, every: Longs) -> Listed:
@@ -80,7 +76,7 @@ def _groups(m: MPoints, ends: Bools, longest: Longs) -> Listed:
     n, found = len(m.rows) - 1, timeline.vertices(m)
     last = np.flatnonzero(ends | found.is_last)
     first = np.concatenate(([0], last[:-1] + 1)) if len(last) else last
-    row, at, to = found.row[first], found.index[first], found.index[last]
+    row, at, to = found.row[first], found.vertex[first], found.vertex[last]
     size = to - at + 1
     pause = m.t[at[1:]] - m.t[to[:-1]] > longest[row[1:]]
     fresh = np.append(True, (row[1:] != row[:-1]) | pause)[: len(row)]
@@ -94,7 +90,7 @@ def _groups(m: MPoints, ends: Bools, longest: Longs) -> Listed:
 def runs(moving: Temporals) -> tuple[Longs, Periods, Longs]:
     """Return when a step function has each of its values without a change: the row, the interval, and its vertex."""
     found = timeline.vertices(moving)
-    index, counts = found.index, found.counts
+    index, counts = found.vertex, found.counts
     value = moving.value[index] if isinstance(moving.value, np.ndarray) else np.asarray(moving.value.take(index))
     same = (found.row[1:] == found.row[:-1]) & ~found.is_last[:-1] & (value[1:] == value[:-1])
     fresh = np.append(True, ~same)[: len(index)]
@@ -117,7 +113,7 @@ def tile_times(m: MPoints, metres: Floats) -> tuple[Longs, Longs, Longs, Longs, 
     row, i = timeline.units(m)
     found = timeline.vertices(m)
     alone = found.is_last & np.append(True, found.is_last[:-1])[: len(found.is_last)] & found.counts
-    u, v = np.append(i, found.index[alone]), np.append(i + 1, found.index[alone])
+    u, v = np.append(i, found.vertex[alone]), np.append(i + 1, found.vertex[alone])
     row = np.append(row, found.row[alone])
     order = np.argsort(u, kind="stable")
     row, u, v = row[order], u[order], v[order]
@@ -180,21 +176,21 @@ def _grid_cuts(before: Floats, after: Floats, size: Floats) -> tuple[Longs, Floa
 def merge(first: MPoints, second: MPoints) -> MPoints:
     """Return the first points where they are defined, else the second."""
     n = len(first.rows) - 1
-    rest = by_sequence(_frozen(restrict(second, timeline.complement(definition_times(first)))))
+    rest = by_sequence(frozen(restrict(second, timeline.complement(definition_times(first)))))
     row = np.repeat(np.arange(n), np.diff(rest.rows))
     pieces = rest.values
     for edge, step in ((pieces.rows[:-1], -1), (pieces.rows[1:] - 1, 1)):
         _join_edges(pieces, edge, step, take_rows(first, row), take_rows(second, row))
     order = np.argsort(np.concatenate((np.arange(n), row)), kind="stable")
     groups = np.searchsorted(np.concatenate((np.arange(n), row))[order], np.arange(n + 1)).astype(np.int32)
-    return concatenate(_frozen(take_rows(_stacked(_own(first), pieces), order)), timeline.freeze(groups))
+    return concatenate(frozen(take_rows(_stacked(_own(first), pieces), order)), freeze(groups))
 
 
 def _join_edges(pieces: MPoints, edge: Longs, step: int, first: MPoints, second: MPoints) -> None:
     """Move the ends of pieces by one microsecond to where both points are at one place."""
-    there = timeline.freeze(pieces.t[edge] + step)
-    has, x, y = positions_at(_frozen(first), there)
-    had, u, v = positions_at(_frozen(second), there)
+    there = freeze(pieces.t[edge] + step)
+    has, x, y = positions_at(frozen(first), there)
+    had, u, v = positions_at(frozen(second), there)
     joined = has & had & (np.hypot(x - u, y - v) <= REACH)
     at = edge[joined]
     pieces.t[at], pieces.x[at], pieces.y[at] = there[joined], x[joined], y[joined]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from slipstream._moving.columns import FIRST, LAST, MPoints, Periods, Temporals, freeze
+from slipstream._moving.columns import FIRST, LAST, MPoints, Periods, Temporals, freeze, frozen
 from slipstream._moving.types import DISCRETE, LINEAR
 from slipstream._tools.numba_tools import Bools, Bytes, Floats, Ints, Longs, compiled
 
@@ -86,7 +86,7 @@ class Vertices(NamedTuple):
     """What NumPy needs to know of each vertex of a column, from the first row's to the last row's."""
 
     row: Longs
-    index: Longs
+    vertex: Longs
     is_last: Bools  # of its sequence
     counts: Bools  # false for the last one of a sequence where the next begins at the same instant
 
@@ -106,7 +106,7 @@ def vertices(line: Timeline | Moving) -> Vertices:
 def units(line: Timeline | Moving) -> tuple[Longs, Longs]:
     """Return the rows and the first vertices of all units: a unit leads from a vertex to the next of its sequence."""
     found = vertices(line)
-    return found.row[~found.is_last], found.index[~found.is_last]
+    return found.row[~found.is_last], found.vertex[~found.is_last]
 
 
 def offsets(row: Longs, size: Longs | int, n: int) -> Ints:
@@ -125,7 +125,7 @@ def lay_out(n: int, row: Longs, size: Longs, t: Longs) -> Timeline:
 
 def row_sums(row: Longs, values: Floats, n: int) -> Floats:
     """Return the sum of the values of each row."""
-    return np.bincount(row, weights=values, minlength=n)[:n]
+    return np.asarray(np.bincount(row, weights=values, minlength=n), np.float64)
 
 
 def first_least(row: Longs, values: Floats, n: int) -> tuple[Bools, Longs]:
@@ -191,13 +191,13 @@ def _common(a: Periods, b: Periods) -> Periods:
 
 def common(a: Periods, b: Periods) -> Periods:
     """Return the time that two periods have in common."""
-    return _common(Periods(*map(freeze, a)), Periods(*map(freeze, b)))
+    return _common(frozen(a), frozen(b))
 
 
 def when(line: Timeline | Moving, kinds: Bytes, chosen: Bools) -> Periods:
     """Return when a value that holds until the next vertex is one of the chosen: a truth per vertex."""
     found = vertices(line)
-    index, row = found.index, found.row
+    index, row = found.vertex, found.row
     holds = ~found.is_last & (kinds[row] != DISCRETE)
     end = line.t[index].copy()
     end[holds] = line.t[index[holds] + 1] - 1
@@ -208,7 +208,7 @@ def when(line: Timeline | Moving, kinds: Bytes, chosen: Bools) -> Periods:
 def when_between(moving: Temporals, low: Floats, high: Floats) -> Periods:
     """Return when numbers lie between two limits; where one is only touched, the nearest microsecond."""
     found = vertices(moving)
-    index, row = found.index, found.row
+    index, row = found.vertex, found.row
     value, t = moving.value, moving.t
     least, most = low[row], high[row]
     linear = ~found.is_last & (moving.interpolation[row] == LINEAR)
@@ -243,6 +243,7 @@ def _crossings(t: Longs, value: Floats, u: Longs, low: Floats, high: Floats) -> 
     last = np.where(flat, 1.0, np.clip(np.maximum(f, g), -1.0, 1.0))
     inside = np.where(flat, (before >= low) & (before <= high), first <= last)
     first, last = np.where(inside, first, 0.0), np.where(inside, last, 0.0)
+    inside &= low <= high
     begin, end = _up(first * span, span), -_up(-last * span, span)
     touched = (begin > end) & (low == high)
     near = np.rint(0.5 * (first + last) * span)
@@ -274,7 +275,7 @@ def interpolate(t0: int, t1: int, v0: float, v1: float, t: int) -> float:
 
 
 @compiled
-def last_before(t: Longs, first: int, last: int, instant: int) -> int:
+def last_before(t: Longs | Ints, first: int, last: int, instant: int) -> int:
     """Return the last vertex of ``first:last`` at or before an instant; ``first - 1`` if there is none."""
     low, high = first, last
     while low < high:
@@ -388,14 +389,14 @@ def blend(rows: Ints, instants: Longs, source: Ints, kinds: Bytes, t: Longs, val
 
 def cut_out(moving: Moving, periods: Periods) -> Cut:
     """Return the timeline of a value restricted to periods."""
-    line, source = cut(timeline(moving), interpolations(moving), Periods(*map(freeze, periods)))
-    return Cut(Timeline(*map(freeze, line)), freeze(source))
+    line, source = cut(timeline(moving), interpolations(moving), frozen(periods))
+    return Cut(frozen(line), freeze(source))
 
 
 def meet(a: Moving, b: Moving) -> Common:
     """Return the common timeline of two values."""
     line, first, second = synchronise(timeline(a), timeline(b), interpolations(a), interpolations(b))
-    return Common(Timeline(*map(freeze, line)), freeze(first), freeze(second))
+    return Common(frozen(line), freeze(first), freeze(second))
 
 
 def values_at(moving: Moving, value: Any, instants: Longs) -> tuple[Bools, Any]:

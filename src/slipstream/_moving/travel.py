@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from slipstream._moving import timeline
-from slipstream._moving.columns import Boxes, MPoints, Periods, Points, Temporals
+from slipstream._moving.columns import Boxes, MPoints, Periods, Temporals
 from slipstream._moving.timeline import Sequences, lay_out, sequences
 from slipstream._moving.types import LINEAR, MICROS, STEP
 from slipstream._tools.numba_tools import Bools, Floats, Longs, compiled
@@ -71,7 +73,8 @@ def directions(m: MPoints) -> Temporals:
     sequence = np.repeat(np.arange(len(of.row)), of.last - of.first)
     continues = np.append(False, moves[1:] & moves[:-1] & (sequence[1:] == sequence[:-1]))[: len(i)]
     begins = np.flatnonzero(moves & ~continues)
-    size = np.diff(np.append(np.searchsorted(np.flatnonzero(moves), begins), np.count_nonzero(moves)))
+    counted = np.append(np.searchsorted(np.flatnonzero(moves), begins), np.count_nonzero(moves))
+    size = np.asarray(counted[1:] - counted[:-1], np.int64)
     pieces = Sequences(of.row[sequence[begins]], i[begins], i[begins] + size)
     value = np.degrees(np.arctan2(dx[moves], dy[moves])) % 360.0
     return _steps(m, pieces, value, m.t[_ranges(pieces.first, size + 1)])
@@ -108,7 +111,7 @@ def coordinate(m: MPoints, value: Floats) -> Temporals:
 def extents(row: Longs, n: int, x: Floats, y: Floats, t: Longs) -> tuple[Bools, Boxes]:
     """Return which rows have vertices, and the smallest boxes around them."""
 
-    def edge(ufunc: np.ufunc, values: Floats | Longs, start: float) -> Floats | Longs:
+    def edge(ufunc: np.ufunc, values: Floats | Longs, start: float) -> Any:
         out = np.full(n, start, values.dtype)
         ufunc.at(out, row, values)
         return out
@@ -117,12 +120,7 @@ def extents(row: Longs, n: int, x: Floats, y: Floats, t: Longs) -> tuple[Bools, 
     low = (edge(np.minimum, x, np.inf), edge(np.minimum, y, np.inf))
     high = (edge(np.maximum, x, -np.inf), edge(np.maximum, y, -np.inf))
     span = edge(np.minimum, t, np.iinfo(np.int64).max), edge(np.maximum, t, np.iinfo(np.int64).min)
-    return found, Boxes(*low, *high, *span)  # type: ignore[arg-type]
-
-
-def box_corners(boxes: Boxes) -> tuple[Points, Points]:
-    """Return the lower left and upper right corners."""
-    return Points(boxes.xmin, boxes.ymin), Points(boxes.xmax, boxes.ymax)
+    return found, Boxes(*low, *high, *span)
 
 
 @compiled

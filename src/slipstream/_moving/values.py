@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from slipstream._errors import BadArgument
 from slipstream._moving import timeline
-from slipstream._moving.columns import MBools, MReals, Periods, Temporals, freeze
+from slipstream._moving.columns import MBools, MReals, Periods, Temporals, freeze, frozen
 from slipstream._moving.registry import Found
 from slipstream._moving.timeline import Timeline, Vertices, carry, row_sums
 from slipstream._moving.types import DISCRETE, LINEAR, MICROS, STEP
@@ -90,7 +90,7 @@ def when_less(moving: Temporals, value: Any, *, or_equal: bool) -> Periods:
 def truths(moving: Temporals, periods: Periods) -> Temporals:
     """Return a truth over time: whether the instant is in the periods, while the value is defined."""
     kinds = moving.interpolation
-    line, truth = timeline.indicate(timeline.timeline(moving), kinds, Periods(*map(freeze, periods)))
+    line, truth = timeline.indicate(timeline.timeline(moving), kinds, frozen(periods))
     return on_line(line, truth, np.minimum(kinds, STEP))
 
 
@@ -104,14 +104,10 @@ def compare(moving: Temporals, other: Any, holds: Callable[[Temporals, Any], Per
 def _difference(a: Temporals, b: Temporals) -> tuple[Temporals, Any]:
     """Return a value that compares with a constant as ``a`` compares with ``b``."""
     if _is_number(a) and _is_number(b):
-        return _frozen(added(a, b, -1.0)), freeze(np.zeros(len(a.rows) - 1))
+        return frozen(added(a, b, -1.0)), freeze(np.zeros(len(a.rows) - 1))
     line, mine, theirs = _both(a, b)
     sign = np.where(_less(mine, theirs), -1.0, np.where(_equals(mine, theirs), 0.0, 1.0))
-    return _frozen(on_line(line, sign, np.minimum(_kinds(a, b), STEP))), freeze(np.zeros(len(a.rows) - 1))
-
-
-def _frozen(moving: Temporals) -> Temporals:
-    return Temporals(*(freeze(array) for array in moving))
+    return frozen(on_line(line, sign, np.minimum(_kinds(a, b), STEP))), freeze(np.zeros(len(a.rows) - 1))
 
 
 def _both(a: Temporals, b: Temporals) -> tuple[Timeline, Any, Any]:
@@ -216,7 +212,7 @@ def _in_fractions(moving: Temporals) -> Temporals:
 def _weights(found: Vertices, moving: Temporals) -> tuple[Longs, Floats, Floats]:
     """Return, per unit, its row, its seconds and its mean value."""
     units = ~found.is_last & (moving.interpolation[found.row] != DISCRETE)
-    row, i = found.row[units], found.index[units]
+    row, i = found.row[units], found.vertex[units]
     value = moving.value
     linear = moving.interpolation[row] == LINEAR
     mean = np.where(linear, value[i] + (value[i + 1] - value[i]) * 0.5, value[i])
@@ -238,7 +234,7 @@ def averages(moving: Temporals) -> tuple[Bools, Floats]:
     lasts = row_sums(row, seconds, n)
     # single instants count only where nothing lasts
     alone = lasts[found.row] == 0
-    row, mean = np.append(row, found.row[alone]), np.append(mean, moving.value[found.index[alone]])
+    row, mean = np.append(row, found.row[alone]), np.append(mean, moving.value[found.vertex[alone]])
     weight = np.append(seconds, np.ones(np.count_nonzero(alone)))
     filled = np.diff(moving.rows) > 0
     base = np.zeros(n)
@@ -254,7 +250,7 @@ def extremes(moving: Temporals | MReals, sign: float) -> tuple[Bools, Floats, Lo
     else:
         require_numbers(moving, "This operator")
         found = timeline.vertices(moving)
-        row, value, t = found.row, moving.value[found.index].astype(np.float64), moving.t[found.index]
+        row, value, t = found.row, moving.value[found.vertex].astype(np.float64), moving.t[found.vertex]
     has, at = timeline.first_least(row, sign * value, len(moving.rows) - 1)
     if not len(value):
         return has, np.zeros(len(has)), np.zeros(len(has), np.int64)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from slipstream._moving import motion, nearness, places, similarity, timeline, travel, types, values
-from slipstream._moving.columns import Boxes, Lines, MBools, MPoints, MReals, Periods, Points, Temporals
+from slipstream._moving.columns import Boxes, Lines, MBools, MPoints, MReals, Periods, Points, Temporals, freeze
 from slipstream._moving.registry import Found, Result, not_negative, operator
 from slipstream._tools.numba_tools import Floats, Longs
 
 
 def micros(seconds: Floats) -> Longs:
     """Return seconds as microseconds."""
-    return timeline.freeze(np.asarray(np.rint(seconds * types.MICROS), np.int64))
+    return freeze(np.asarray(np.rint(seconds * types.MICROS), np.int64))
 
 
 @operator(types.TFLOAT)
@@ -62,8 +62,8 @@ def definition_times(moving: MPoints | Temporals) -> Periods:
     each = timeline.vertices(moving)
     alone = moving.interpolation[each.row] == types.DISCRETE
     row = np.concatenate([found.row[~discrete], each.row[alone]])
-    begin = np.concatenate([moving.t[found.first[~discrete]], moving.t[each.index[alone]]])
-    end = np.concatenate([moving.t[found.last[~discrete]], moving.t[each.index[alone]]])
+    begin = np.concatenate([moving.t[found.first[~discrete]], moving.t[each.vertex[alone]]])
+    end = np.concatenate([moving.t[found.last[~discrete]], moving.t[each.vertex[alone]]])
     order = np.lexsort((begin, row))
     return timeline.merged(row[order], begin[order], end[order], len(moving.rows) - 1)
 
@@ -134,7 +134,7 @@ def _shortest_line(first: MPoints, second: MPoints | Points) -> Result:
     """The line from the first to the second where they are nearest to each other."""
     other = _other(first, second)
     found = nearness.nearest_approach(first, other)
-    at = timeline.freeze(found.t)
+    at = freeze(found.t)
     _, ax, ay = motion.positions_at(first, at)
     _, bx, by = motion.positions_at(other, at)
     n = len(at)

@@ -55,16 +55,28 @@ def _as_value(moving: Temporals, value: Any) -> Any:
             hint="Compare numbers with numbers, truths with truths and text with text.",
             code="bad-type",
         )
+    return _finite(value)
+
+
+def _finite(value: Any) -> Any:
+    """Return a constant per row; refuse numbers that are not finite, with their row."""
+    if isinstance(value, np.ndarray) and value.dtype == np.float64 and not np.isfinite(value).all():
+        row = int(np.flatnonzero(~np.isfinite(value))[0])
+        raise BadArgument(
+            f"The number in row {row + 1} of {len(value)} is {value[row]:g}.",
+            hint="Pass a finite number.",
+            code="out-of-range",
+        )
     return value
 
 
-@operator(types.TFLOAT)
+@operator(types.TFLOAT, low=finite, high=finite)
 def _at_between(moving: Temporals, low: Floats, high: Floats) -> Result:
     """A tfloat while it is between two numbers, which are included."""
     return values.restrict(moving, timeline.when_between(_fractions(moving), low, high))
 
 
-@operator(types.TFLOAT)
+@operator(types.TFLOAT, low=finite, high=finite)
 def _minus_between(moving: Temporals, low: Floats, high: Floats) -> Result:
     """A tfloat while it is not between two numbers."""
     between = timeline.when_between(_fractions(moving), low, high)
@@ -170,7 +182,7 @@ def _tsub(moving: Temporals, other: Any) -> Result:
 def _addend(other: Any) -> Any:
     if isinstance(other, np.ndarray) and other.dtype == np.bool_:
         raise BadArgument("A truth is not a number.", hint="Pass a number.", code="bad-type")
-    return other
+    return _finite(other)
 
 
 @operator(types.TFLOAT, factor=finite)
