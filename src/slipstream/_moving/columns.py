@@ -118,7 +118,7 @@ def freeze(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 Value = TypeVar("Value", bound=tuple[Any, ...])
 
 
-def frozen(value: Value) -> Value:
+def freeze_all(value: Value) -> Value:
     """Return a column that a kernel made as the next kernel takes it: read-only, as if it came from Arrow."""
     arrays = (freeze(array) if isinstance(array, np.ndarray) else array for array in value)
     return type(value)(*arrays)

@@ -7,7 +7,7 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 
 from slipstream._errors import BadInput
-from slipstream._moving.columns import IPoints, MPoints, freeze, frozen
+from slipstream._moving.columns import IPoints, MPoints, freeze, freeze_all
 from slipstream._moving.motion import place_on
 from slipstream._moving.timeline import (
     Timeline,
@@ -126,7 +126,7 @@ def sampled(m: MPoints, every: Longs) -> MPoints:
     size = -(-(end - begin) // step) + 1
     nth = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
     t = np.minimum(np.repeat(begin, size) + nth * np.repeat(step, size), np.repeat(end, size))
-    line = frozen(lay_out(len(m.rows) - 1, found.row, size, t))
+    line = freeze_all(lay_out(len(m.rows) - 1, found.row, size, t))
     return place_on(m, line, freeze(_sources(m, line)))
 
 

@@ -19,13 +19,13 @@ import numpy as np
 import pyarrow as pa
 
 from slipstream._errors import BadArgument, BadInput
-from slipstream._moving import columns, motion, nearness, places, types, values
-from slipstream._moving.columns import IPoints, Lines, MBools, MPoints, MReals, Periods, Points, Temporals, frozen
+from slipstream._moving import columns, fences, motion, nearness, places, types, values
+from slipstream._moving.columns import IPoints, Lines, MBools, MPoints, MReals, Periods, Points, Temporals, freeze_all
 from slipstream._moving.operators import movement
 from slipstream._moving.registry import FUNCTIONS, Found, Function, Result, null_rows
 from slipstream._moving.registry import operator as operator_
 from slipstream._spark import workers
-from slipstream._tools.numba_tools import Bools, Longs
+from slipstream._tools.numba_tools import Bools, Floats, Longs
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -67,11 +67,35 @@ def _passes(trip: MPoints, place: Points | Lines) -> Result:
 
 
 @operator_(types.MPOINT)
+def _enters(trip: MPoints, zone: Lines) -> Result:
+    """The vertices at which the moving point enters a region: it is inside, and was not at the vertex before."""
+    return fences.select_vertices(trip, fences.find_crossings(trip, zone)[0])
+
+
+@operator_(types.MPOINT)
+def _leaves(trip: MPoints, zone: Lines) -> Result:
+    """The vertices at which the moving point has left a region: it is outside, and was inside at the one before."""
+    return fences.select_vertices(trip, fences.find_crossings(trip, zone)[1])
+
+
+@operator_(types.MPOINT)
+def _dwells(trip: MPoints, zone: Lines, seconds: Floats) -> Result:
+    """The vertices at which the moving point has been in a region for so long since it entered; one for each stay."""
+    return fences.select_vertices(trip, fences.find_stays(trip, zone, seconds))
+
+
+@operator_(types.INSTANT_TYPE)
+def _arrives(trip: MPoints, place: Points, metres: Floats) -> Result:
+    """When the moving point is first at most so far from a point, at a vertex."""
+    return Found(*fences.find_arrivals(trip, place, metres))
+
+
+@operator_(types.MPOINT)
 def _at(trip: MPoints, place: Points | Lines) -> Result:
     """The moving point while it is at a point (within 1e-6 m) or in a region."""
     if isinstance(place, Lines):
-        return motion.restrict(trip, frozen(places.when_inside(trip, place, False)))
-    there = motion.restrict(trip, frozen(places.when_near(trip, place, types.REACH, False)))
+        return motion.restrict(trip, freeze_all(places.when_inside(trip, place, False)))
+    there = motion.restrict(trip, freeze_all(places.when_near(trip, place, types.REACH, False)))
     vertices = np.diff(there.rows)
     return there._replace(x=np.repeat(place.x, vertices), y=np.repeat(place.y, vertices))
 
@@ -105,7 +129,7 @@ def _travelled(trip: MPoints) -> Result:
 @operator_(types.MREAL)
 def _distance(first: MPoints, second: MPoints) -> Result:
     """The exact distance between two moving points over time."""
-    return nearness.norms(frozen(nearness.relative(first, second)))
+    return nearness.norms(freeze_all(nearness.relative(first, second)))
 
 
 @operator_(types.REAL)
@@ -139,9 +163,9 @@ def _sometimes(moving: MBools | Temporals) -> Result:
 @operator_(types.MPOINT)
 def _intersection(first: MPoints, second: MPoints) -> Result:
     """The moving point while both are at the same place (within 1e-6 m)."""
-    apart = frozen(nearness.relative(first, second))
+    apart = freeze_all(nearness.relative(first, second))
     origin = columns.freeze(np.zeros(columns.count(apart)))
-    return motion.restrict(first, frozen(places.when_near(apart, Points(origin, origin), types.REACH, False)))
+    return motion.restrict(first, freeze_all(places.when_near(apart, Points(origin, origin), types.REACH, False)))
 
 
 @operator_(types.BOOL)

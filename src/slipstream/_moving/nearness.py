@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from slipstream._moving.columns import Lines, MBools, MPoints, MReals, Periods, Points, freeze, frozen
+from slipstream._moving.columns import Lines, MBools, MPoints, MReals, Periods, Points, freeze, freeze_all
 from slipstream._moving.places import round_inward, when_near_each
 from slipstream._moving.timeline import carry, first_least, lay_out, meet, sequence, sequences, units, vertices
 from slipstream._moving.types import MICROS
@@ -251,7 +251,7 @@ def nearest_approach(a: MPoints, b: MPoints) -> Approach:
 
 def when_within(a: MPoints, b: MPoints, metres: Floats) -> tuple[MPoints, Periods]:
     """Return the motion of ``a`` as seen from ``b``, and when it is within ``metres``."""
-    apart = frozen(relative(a, b))
+    apart = freeze_all(relative(a, b))
     origin = freeze(np.zeros(len(apart.rows) - 1))
     return apart, when_near_each(apart, Points(origin, origin), metres)
 
@@ -265,4 +265,4 @@ def standing_still(place: Points, beside: MPoints) -> MPoints:
     kept = np.stack([np.ones(len(ends), np.bool_), ends == 2], axis=1)
     line = lay_out(n, found.row, ends, beside.t[both[kept]])
     x, y = (np.repeat(values, np.diff(line.rows)) for values in place)
-    return frozen(MPoints(line.rows, line.t, x, y, line.parts, line.starts))
+    return freeze_all(MPoints(line.rows, line.t, x, y, line.parts, line.starts))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from slipstream._moving import timeline
-from slipstream._moving.columns import Listed, MPoints, Periods, Temporals, freeze, frozen
+from slipstream._moving.columns import Listed, MPoints, Periods, Temporals, freeze, freeze_all
 from slipstream._moving.motion import concatenate, definition_times, positions_at, restrict
 from slipstream._moving.timeline import Sequences, lasts, lay_out, offsets, sequences
 from slipstream._moving.types import REACH
@@ -33,7 +33,7 @@ def each_period(m: MPoints, periods: Periods) -> tuple[Longs, Listed]:
     row = np.repeat(np.arange(n), np.diff(periods.rows))
     single = np.arange(len(row) + 1, dtype=np.int32)
     inner = slice(periods.rows[0], periods.rows[-1])
-    pieces = restrict(frozen(take_rows(m, row)), Periods(single, periods.begin[inner], periods.end[inner]))
+    pieces = restrict(freeze_all(take_rows(m, row)), Periods(single, periods.begin[inner], periods.end[inner]))
     filled = np.flatnonzero(np.diff(pieces.rows) > 0)
     return filled, Listed(offsets(row[filled], 1, n), take_rows(pieces, filled))
 
@@ -176,21 +176,21 @@ def _grid_cuts(before: Floats, after: Floats, size: Floats) -> tuple[Longs, Floa
 def merge(first: MPoints, second: MPoints) -> MPoints:
     """Return the first points where they are defined, else the second."""
     n = len(first.rows) - 1
-    rest = by_sequence(frozen(restrict(second, timeline.complement(definition_times(first)))))
+    rest = by_sequence(freeze_all(restrict(second, timeline.complement(definition_times(first)))))
     row = np.repeat(np.arange(n), np.diff(rest.rows))
     pieces = rest.values
     for edge, step in ((pieces.rows[:-1], -1), (pieces.rows[1:] - 1, 1)):
         _join_edges(pieces, edge, step, take_rows(first, row), take_rows(second, row))
     order = np.argsort(np.concatenate((np.arange(n), row)), kind="stable")
     groups = np.searchsorted(np.concatenate((np.arange(n), row))[order], np.arange(n + 1)).astype(np.int32)
-    return concatenate(frozen(take_rows(_stacked(_own(first), pieces), order)), freeze(groups))
+    return concatenate(freeze_all(take_rows(_stacked(_own(first), pieces), order)), freeze(groups))
 
 
 def _join_edges(pieces: MPoints, edge: Longs, step: int, first: MPoints, second: MPoints) -> None:
     """Move the ends of pieces by one microsecond to where both points are at one place."""
     there = freeze(pieces.t[edge] + step)
-    has, x, y = positions_at(frozen(first), there)
-    had, u, v = positions_at(frozen(second), there)
+    has, x, y = positions_at(freeze_all(first), there)
+    had, u, v = positions_at(freeze_all(second), there)
     joined = has & had & (np.hypot(x - u, y - v) <= REACH)
     at = edge[joined]
     pieces.t[at], pieces.x[at], pieces.y[at] = there[joined], x[joined], y[joined]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from slipstream._moving.columns import FIRST, LAST, MPoints, Periods, Temporals, freeze, frozen
+from slipstream._moving.columns import FIRST, LAST, MPoints, Periods, Temporals, freeze, freeze_all
 from slipstream._moving.types import DISCRETE, LINEAR
 from slipstream._tools.numba_tools import Bools, Bytes, Floats, Ints, Longs, compiled
 
@@ -191,7 +191,7 @@ def _common(a: Periods, b: Periods) -> Periods:
 
 def common(a: Periods, b: Periods) -> Periods:
     """Return the time that two periods have in common."""
-    return _common(frozen(a), frozen(b))
+    return _common(freeze_all(a), freeze_all(b))
 
 
 def when(line: Timeline | Moving, kinds: Bytes, chosen: Bools) -> Periods:
@@ -389,14 +389,14 @@ def blend(rows: Ints, instants: Longs, source: Ints, kinds: Bytes, t: Longs, val
 
 def cut_out(moving: Moving, periods: Periods) -> Cut:
     """Return the timeline of a value restricted to periods."""
-    line, source = cut(timeline(moving), interpolations(moving), frozen(periods))
-    return Cut(frozen(line), freeze(source))
+    line, source = cut(timeline(moving), interpolations(moving), freeze_all(periods))
+    return Cut(freeze_all(line), freeze(source))
 
 
 def meet(a: Moving, b: Moving) -> Common:
     """Return the common timeline of two values."""
     line, first, second = synchronise(timeline(a), timeline(b), interpolations(a), interpolations(b))
-    return Common(frozen(line), freeze(first), freeze(second))
+    return Common(freeze_all(line), freeze(first), freeze(second))
 
 
 def values_at(moving: Moving, value: Any, instants: Longs) -> tuple[Bools, Any]:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from slipstream._errors import BadArgument
 from slipstream._moving import timeline
-from slipstream._moving.columns import MBools, MReals, Periods, Temporals, freeze, frozen
+from slipstream._moving.columns import MBools, MReals, Periods, Temporals, freeze, freeze_all
 from slipstream._moving.registry import Found
 from slipstream._moving.timeline import Timeline, Vertices, carry, row_sums
 from slipstream._moving.types import DISCRETE, LINEAR, MICROS, STEP
@@ -90,7 +90,7 @@ def when_less(moving: Temporals, value: Any, *, or_equal: bool) -> Periods:
 def truths(moving: Temporals, periods: Periods) -> Temporals:
     """Return a truth over time: whether the instant is in the periods, while the value is defined."""
     kinds = moving.interpolation
-    line, truth = timeline.indicate(timeline.timeline(moving), kinds, frozen(periods))
+    line, truth = timeline.indicate(timeline.timeline(moving), kinds, freeze_all(periods))
     return on_line(line, truth, np.minimum(kinds, STEP))
 
 
@@ -104,10 +104,10 @@ def compare(moving: Temporals, other: Any, holds: Callable[[Temporals, Any], Per
 def _difference(a: Temporals, b: Temporals) -> tuple[Temporals, Any]:
     """Return a value that compares with a constant as ``a`` compares with ``b``."""
     if _is_number(a) and _is_number(b):
-        return frozen(added(a, b, -1.0)), freeze(np.zeros(len(a.rows) - 1))
+        return freeze_all(added(a, b, -1.0)), freeze(np.zeros(len(a.rows) - 1))
     line, mine, theirs = _both(a, b)
     sign = np.where(_less(mine, theirs), -1.0, np.where(_equals(mine, theirs), 0.0, 1.0))
-    return frozen(on_line(line, sign, np.minimum(_kinds(a, b), STEP))), freeze(np.zeros(len(a.rows) - 1))
+    return freeze_all(on_line(line, sign, np.minimum(_kinds(a, b), STEP))), freeze(np.zeros(len(a.rows) - 1))
 
 
 def _both(a: Temporals, b: Temporals) -> tuple[Timeline, Any, Any]:
