@@ -85,6 +85,10 @@ CALLS |= (
     | {name: lambda f, m: f(m, again(point(1.0, 1.0), len(m)), numbers(len(m))) for name in NEAR}
     | {
         "stops": lambda f, m: f(m, numbers(len(m)), numbers(len(m))),
+        "enters": lambda f, m: f(m, again(region(RING), len(m))),
+        "leaves": lambda f, m: f(m, again(region(RING), len(m))),
+        "dwells": lambda f, m: f(m, again(region(RING), len(m)), numbers(len(m))),
+        "arrives": lambda f, m: f(m, again(point(1.0, 1.0), len(m)), numbers(len(m))),
         "append": lambda f, m: f(m, positions(len(m))),
         "atbox": lambda f, m: f(m, boxes(len(m))),
         "minusbox": lambda f, m: f(m, boxes(len(m))),

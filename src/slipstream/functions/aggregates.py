@@ -72,7 +72,7 @@ def density(trips: DataFrame, metres: float, *, trip: str = "Trip", seconds: flo
     """Return where moving points were: rows (x, y, visits, seconds) per tile of a grid with a corner at x, y.
 
     ``seconds`` adds a column ``t``: the grid is then counted per span of that many seconds, counted from 1970; a visit
-    that lasts longer counts in each of the spans.
+    that lasts longer counts in each of the spans. Seconds are rounded to milliseconds.
 
     >>> import slipstream.functions as sf
     >>> sf.density(trips, 400).orderBy("x", "y").toPandas()
@@ -96,7 +96,7 @@ def density(trips: DataFrame, metres: float, *, trip: str = "Trip", seconds: flo
     lasting = ((last - first) / 1_000_000).alias("seconds")
     names = ["t", "x", "y"] if seconds is not None else ["x", "y"]
     each = visits.select(*keys, lasting)
-    return each.groupBy(*names).agg(sf.count("*").alias("visits"), sf.sum("seconds").alias("seconds"))
+    return each.groupBy(*names).agg(sf.count("*").alias("visits"), sf.round(sf.sum("seconds"), 3).alias("seconds"))
 
 
 def flows(

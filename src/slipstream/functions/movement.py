@@ -98,6 +98,10 @@ def extent(trip: Columnlike) -> Column:
 
     >>> import slipstream.functions as sf
     >>> trips.select("id", sf.extent("Trip").alias("box")).select("id", "box.*").toPandas()
+          id  xmin  ymin   xmax   ymax                tmin                tmax
+    0  van-1   0.0   0.0  600.0  400.0 2026-05-04 08:00:00 2026-05-04 08:04:00
+    1  van-2   0.0   0.0  600.0  400.0 2026-05-04 08:01:00 2026-05-04 08:05:00
+    2  van-3   0.0  30.0    0.0   30.0 2026-05-04 08:00:00 2026-05-04 08:10:00
     """
     return operator("extent")(trip)
 

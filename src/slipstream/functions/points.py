@@ -147,6 +147,10 @@ def at(trip: Columnlike, place: Columnlike, *, of: Of = "mpoint") -> Column:
     2  van-3           0.0
     >>> standing = sf.at(sf.speed("Trip"), F.lit(0), of="tfloat")
     >>> trips.select("id", sf.duration(standing).alias("seconds")).toPandas()
+          id  seconds
+    0  van-1      0.0
+    1  van-2      0.0
+    2  van-3    600.0
     """
     return operator(name_for("at", of))(trip, place)
 

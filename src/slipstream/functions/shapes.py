@@ -106,6 +106,7 @@ def region_to_wkt(region: Columnlike) -> Column:
     >>> import slipstream.functions as sf
     >>> square = sf.region_from_wkt(F.lit("POLYGON ((0 0, 9 0, 9 9, 0 9, 0 0))"))
     >>> trips.select(sf.region_to_wkt(square).alias("wkt")).first()["wkt"]
+    'POLYGON ((0 9, 9 9, 9 0, 0 0, 0 9))'
     """
     return operator("region_to_wkt")(region)
 
