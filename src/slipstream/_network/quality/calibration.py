@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from slipstream._network.quality import shedding
 from slipstream._network.quality.analysis import analyse
-from slipstream._network.quality.statistics import Figures, Statistics, measure
+from slipstream._network.quality.statistics import Statistics, measure
 from slipstream._network.running.failures import query_errors
 from slipstream._network.running.recordings import cut_trains
 from slipstream._network.running.run_folder import Execution
@@ -62,15 +62,9 @@ def calibrate(
     left = max(whole - reading, 0.0)
     if total >= FEW and left < boxes.min_cap:
         # boxes measured on their own may be slower than in the run, which counts if it was long enough
-        found = replace(
-            found, figures={name: _scale_cost(one, left / boxes.min_cap) for name, one in found.figures.items()}
-        )
+        found = found.scaled(left / boxes.min_cap)
     carrying = max(left - boxes.min_cap, 0.0) / max(boxes.carried, 1e-9)
     return replace(found, carrying=carrying, reading=reading)
-
-
-def _scale_cost(figures: Figures, share: float) -> Figures:
-    return replace(figures, cost=figures.cost * share)
 
 
 def measure_marginal(

@@ -349,7 +349,7 @@ class Controller:
 
 
 class _Work(NamedTuple):
-    """What a batch did: seconds of one core by the statistics; the seconds in which its tuples arrived; those it took."""
+    """What a batch did: seconds of a core, by the statistics; the seconds in which its tuples arrived, and its own."""
 
     cores: float
     arrived: float

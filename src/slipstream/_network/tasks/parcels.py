@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from slipstream._io.chunks import from_arrow_stream, to_arrow_stream
+from slipstream._io.chunks import from_arrow_stream, narrow, to_arrow_stream
 from slipstream._network.boxes.window_functions import ARROW_TYPES, nulls
 from slipstream._network.flow import LIST, Array, Train
 from slipstream._network.planning.stages import Home
@@ -94,7 +94,7 @@ def _stream(train: Train) -> bytes:
         if key.any():
             columns[f"{_ORDER}{place}"] = np.ascontiguousarray(key)
     columns |= {f"{_COLUMN}{name}": _arrow(values) for name, values in train.columns.items()}
-    return to_arrow_stream(pa.table(columns))
+    return to_arrow_stream(narrow(pa.table(columns)))
 
 
 def _arrow(values: Array) -> Any:
