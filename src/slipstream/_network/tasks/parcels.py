@@ -89,10 +89,8 @@ def _stream(train: Train) -> bytes:
     columns: dict[str, Any] = {_TS: train.ts}
     if train.shed.any():
         columns[_SHED] = train.shed
-    for place in range(train.order.shape[1]):
-        key = train.order[:, place]
-        if key.any():
-            columns[f"{_ORDER}{place}"] = np.ascontiguousarray(key)
+    for place in np.flatnonzero(train.order.any(axis=0)):
+        columns[f"{_ORDER}{place}"] = np.ascontiguousarray(train.order[:, place])
     columns |= {f"{_COLUMN}{name}": _arrow(values) for name, values in train.columns.items()}
     return to_arrow_stream(narrow(pa.table(columns)))
 
