@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,7 @@ from slipstream._network.quality.shedding import (
     stamp,
 )
 from slipstream._network.quality.statistics import Figures, Statistics
+from slipstream._network.running.recordings import write_trains
 from slipstream._network.running.run_folder import Execution
 from slipstream._network.schemas import Checked, check
 
@@ -324,6 +327,17 @@ def test_the_controller_sheds_while_outputs_are_late_and_stops_when_they_are_not
     shares = [controller.adjust([{**fine, "batch": batch, **second(batch)}]) for batch in range(2, 12)]
     assert shares[-1] == {}
     assert all(sum(a.values()) >= sum(b.values()) for a, b in zip([worse, *shares], shares, strict=False))
+
+
+def test_trains_wait_while_earlier_ones_have_not_been_processed(tmp_path: Path) -> None:
+    run = Execution.lay_out(tmp_path / "run", network())
+    write_trains(run.folder / "in" / "cars", pa.table({"time": range(30), "speed": range(30)}), 10, 0, None)
+
+    def query(train: int) -> Any:
+        return SimpleNamespace(lastProgress={"sources": [{"endOffset": json.dumps({"openings": 1, "train": train})}]})
+
+    assert [run.is_behind(query(train)) for train in range(4)] == [True, True, True, False]
+    assert not run.is_behind(SimpleNamespace(lastProgress=None)), "nothing has been processed"
 
 
 def test_a_graph_that_is_none_is_refused() -> None:
