@@ -87,7 +87,7 @@ def split_keys(order: Longs) -> list[Longs]:
     >>> [level.tolist() for level in split_keys(np.array([[7, 0], [8, 0]]))]
     [[7, 8], [0, 0]]
     """
-    used = order.any(axis=0)
+    used = np.asarray(order.any(axis=0))
     return [
         np.ascontiguousarray(order[:, place]) if used[place] else np.zeros(len(order), np.int64)
         for place in range(order.shape[1])
