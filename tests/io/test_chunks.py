@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from slipstream._io import chunks
-from slipstream._io.chunks import from_arrow_stream, narrow, to_arrow_stream
+from slipstream._io.chunks import narrow, read_arrow_stream, to_arrow_stream
 
 LOW, HIGH = -(1 << 63), (1 << 63) - 1
 #: values around a base, a few or many bits wide
@@ -27,7 +27,7 @@ def test_narrow_columns_arrive_as_they_were(ends: tuple[int, int], shares: list[
     table = pa.concat_tables([table, table])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chunks, "FEW", 1)
-        assert from_arrow_stream(to_arrow_stream(narrow(table))) == table
+        assert read_arrow_stream(to_arrow_stream(narrow(table))) == table
 
 
 def test_small_values_take_few_bytes() -> None:

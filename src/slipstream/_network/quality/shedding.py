@@ -27,7 +27,7 @@ from slipstream._network.boxes.operators import Operator
 from slipstream._network.quality.analysis import Analysis, analyse, takers
 from slipstream._network.quality.qos import Graph
 from slipstream._network.quality.statistics import Statistics
-from slipstream._network.running.trains import SEQ, SHED
+from slipstream._network.running.train_folder import SEQ, SHED
 from slipstream._network.schemas import Checked
 from slipstream._tools.numba_tools import Bools, Longs, uniform
 
@@ -305,9 +305,9 @@ class Controller:
         self.seen = new[-1]["batch"]
         self._watch(new)
         if min(good) < GOOD:
-            self.level = min(self.level, FASTER_DOWN * self._measured())
+            self.level = min(self.level, FASTER_DOWN * self._estimate_level())
         elif self._falls_behind():
-            self.level = min(self.level, self._measured())
+            self.level = min(self.level, self._estimate_level())
         elif min(good) > ALL_GOOD:
             self.level *= SLOWLY_UP
         return self._plan()
@@ -319,21 +319,21 @@ class Controller:
 
     def _watch(self, entries: Sequence[Mapping[str, Any]]) -> None:
         """Note what batches did, and the time since the batch before."""
-        cores, taken = self._work()
+        cores, taken = self._find_load()
         for entry in entries:
             at, arrived = entry["at"] / 1e6, sum(entry["taken"].values()) / taken if taken else 0.0
             if self.until is not None:
                 self.done.append(_Work(cores * arrived, arrived, at - self.until))
             self.until = at
 
-    def _work(self) -> tuple[float, float]:
+    def _find_load(self) -> tuple[float, float]:
         """The cores that the rates require with the shares in effect, and the tuples a second that batches take."""
         dropped = {(p.taker, p.side, p.is_output): self.shares.get(str(p), 0.0) for p in places(self.checked.network)}
         found = analyse(self.checked, self.statistics, self.rates, cores=math.inf, dropped=dropped)
         entering = {load.box: load.rate for load in found.loads}
         return found.min_cap, sum(self.rates.values() if self.counts_dropped else (entering[s] for s in self.rates))
 
-    def _measured(self) -> float:
+    def _estimate_level(self) -> float:
         """The share of the cores that recent batches had; the assumed one if none is known."""
         seconds = sum(one.seconds for one in self.done)
         return sum(one.cores for one in self.done) / seconds / self.cores if seconds > 0 else self.level
