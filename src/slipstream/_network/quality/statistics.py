@@ -151,10 +151,10 @@ class _Meter:
 
     def _expression(self, node: Node) -> Figures:
         if isinstance(node.box, Filter | Map) and not self._superbox.translations.asks_spark(node):
-            return self._over_columns(node)
-        return self._in_spark(node)
+            return self._measure_over_columns(node)
+        return self._measure_in_spark(node)
 
-    def _over_columns(self, node: Node) -> Figures:
+    def _measure_over_columns(self, node: Node) -> Figures:
         """Time a filter or a map for each of its outputs that something takes."""
         before, schemas = node.inputs[0], self._checked.schemas
         train = _train(self._arcs[before], schemas[before])
@@ -172,7 +172,7 @@ class _Meter:
         network = self._checked.network
         return {arc for node in network.nodes for arc in node.inputs} | {end.arc for end in network.ends}
 
-    def _in_spark(self, node: Node) -> Figures:
+    def _measure_in_spark(self, node: Node) -> Figures:
         """Time the box in Spark, less an empty pass."""
         frame = self._frame(node.inputs[self._checked.table_side(node) == 0]).cache()
         count = max(frame.count(), 1)
