@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction as Fr
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pyarrow as pa
@@ -85,7 +85,7 @@ def _least(apart, begin: int, end: int) -> float:
     """The smallest distance by golden section on each unit: the square of a distance is convex there."""
     best = np.inf
     bounds = [*apart.starts.tolist(), len(apart.t)]
-    for first, last in zip(bounds, bounds[1:], strict=False):
+    for first, last in pairwise(bounds):
         for i in range(first, max(last - 1, first + 1)):
             j = min(i + 1, last - 1)
             low, high = max(begin, int(apart.t[i])), min(end, int(apart.t[j]))

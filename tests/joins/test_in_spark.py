@@ -57,11 +57,11 @@ def test_convoys(spark, street):
 
 
 def test_passes_by_region_and_by_distance(spark, street):
-    from pyspark.sql import functions as F
+    from pyspark.sql.functions import lit
 
-    place = sf.point(F.lit(1500), F.lit(0))
+    place = sf.point(lit(1500), lit(0))
     one = spark.range(1)
-    square = one.select("id", sf.circle(place, F.lit(100), F.lit(4)).alias("Zone"))
+    square = one.select("id", sf.circle(place, lit(100), lit(4)).alias("Zone"))
     inside = ss.passes(street, square).select("id", "zone_id", "times.begin").collect()
     assert len(inside) == SIZE
     beside = ss.passes(street, one.select("id", place.alias("Zone")), distance="100 m", duration="1 s")
@@ -97,9 +97,7 @@ def test_no_plan_compares_all_with_all(spark, street):
         (lambda t: ss.convoys(t, distance=1, duration=1, size=1), "below 2"),
         (lambda t: ss.passes(t, t.to_spark(), zone="id"), "not region or point"),
         (
-            lambda t: ss.passes(
-                t, t.to_spark().select("id", sf.trajectory("Trip").alias("Zone")), distance=5
-            ),
+            lambda t: ss.passes(t, t.to_spark().select("id", sf.trajectory("Trip").alias("Zone")), distance=5),
             "zones are regions",
         ),
     ],

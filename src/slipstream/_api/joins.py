@@ -53,7 +53,7 @@ def near(
     distance
         Metres, or a text such as ``"30 m"`` or ``"0.5 mi"``.
     duration
-        Only times without a break of at least so many seconds count, or a text such as ``"10 minutes"``.
+        Only times without a break that last at least this long count: seconds, or a text such as ``"10 minutes"``.
     id, trip
         The columns of ids and of moving points, in both tables.
 
@@ -109,8 +109,8 @@ def convoys(
 ) -> DataFrame:
     """Return the convoys: at least ``size`` objects that stay connected for at least ``duration`` without a break.
 
-    Objects are connected if they are at most ``distance`` apart, directly or through others. A convoy is as large and as
-    long as it can be; an object may belong to several at once, such as two that stay longer than a third.
+    Objects are connected if they are at most ``distance`` apart, directly or through others. A convoy is as large and
+    as long as it can be; an object may belong to several at once, such as two that stay longer than a third.
 
     Returns
     -------
@@ -126,7 +126,7 @@ def convoys(
     from slipstream._joins import convoys as plans
 
     metres, micros = metres_of(distance), _micros(duration)
-    return plans.convoys(_table(trips, id, trip, "trips"), metres, micros, size)
+    return plans.convoys(_trips(trips, "trips", id, trip), metres, micros, size)
 
 
 def passes(
@@ -142,8 +142,8 @@ def passes(
 ) -> DataFrame:
     """Return which objects passed which zones: a row per pair.
 
-    An object passes a region while it is in it or on its border, and a place while it is within ``distance`` of it. Zones
-    are sent to every task, so they should fit into its memory; trips may be as many as you like.
+    An object passes a region while it is in it or on its border, and a place while it is within ``distance`` of it.
+    Zones are sent to every task, so they should fit into its memory; trips may be as many as you like.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def passes(
     distance
         How close to a point counts: metres, or a text such as ``"30 m"``.
     duration
-        Only stays of at least so many seconds count, or a text such as ``"2 minutes"``.
+        Only stays that last at least this long count: seconds, or a text such as ``"2 minutes"``.
     id, trip, zone_id, zone
         The columns of both tables.
 
@@ -265,4 +265,6 @@ def _select(rows: DataFrame, what: str, id: str, value: str, name: str, kinds: t
             hint="Use numbers or text as ids.",
             code="bad-type",
         )
-    return rows.select(*(col(given).alias(known) for given, known in zip(quoted([id, value]), ("id", name), strict=True)))
+    return rows.select(
+        *(col(given).alias(known) for given, known in zip(quoted([id, value]), ("id", name), strict=True))
+    )

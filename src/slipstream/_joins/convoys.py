@@ -56,7 +56,8 @@ def _number_encounters(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
     if rows:
         whole = pa.concat_batches(rows)
         begin, end = (read(whole.column(name)) for name in ("begin", "end"))
-        encounters = number_encounters(*_codes(whole)[0], begin, end)
+        (first, other), _ = _codes(whole)
+        encounters = number_encounters(first, other, begin, end)
         yield pa.RecordBatch.from_arrays(
             [pa.array(encounters), *whole.columns], names=[*ENCOUNTER, *whole.schema.names]
         )

@@ -13,7 +13,7 @@ import numpy as np
 
 from slipstream._errors import BadInput
 from slipstream._joins.grid import Boxes
-from slipstream._moving.columns import MPoints, freeze
+from slipstream._moving.columns import MPoints, freeze_all
 from slipstream._moving.motion import boxes, interpolate, runs, split_by_extent
 from slipstream._tools.numba_tools import Bools, Ints, Longs, compiled
 
@@ -36,7 +36,7 @@ def cut(trips: MPoints, extent: float, span: int) -> Pieces:
     offsets, wide = split_by_extent(trips, extent)
     owners = np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets))
     first, last, row = _shorten(wide, span, MOST)
-    parts = MPoints(*map(freeze, runs(wide, first, last)))
+    parts = freeze_all(runs(wide, first, last))
     owner = owners[row]
     of, box = _stretches(parts, extent)
     return Pieces(owner[of], box, replaced(parts, owner)[of], of, parts)

@@ -218,7 +218,8 @@ def _intersection(first: MPoints, second: MPoints) -> Result:
     """The moving point while both are at the same place (within 1e-6 m)."""
     apart = columns.freeze_all(nearness.relative(first, second))
     origin = columns.freeze(np.zeros(columns.count(apart)))
-    return motion.restrict(first, columns.freeze_all(places.when_near(apart, Points(origin, origin), types.REACH, False)))
+    there = places.when_near(apart, Points(origin, origin), types.REACH, False)
+    return motion.restrict(first, columns.freeze_all(there))
 
 
 @_operator(types.BOOL)
