@@ -62,7 +62,7 @@ def near(
     ``id``, ``other_id``, ``times`` (periods), ``nearest`` (the smallest distance then, in metres), ``nearest_at``.
 
     >>> import slipstream as ss
-    >>> ss.near(trips, distance="50 m", duration="10 s").select("id", "other_id", "nearest").sort("id").toPandas()
+    >>> ss.near(trips, distance="50 m", duration="5 s").select("id", "other_id", "nearest").sort("id").toPandas()
           id other_id  nearest
     0  van-1    van-3     30.0
     1  van-2    van-3     30.0

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from slipstream._berlinmod import resident
 from slipstream._berlinmod.dataset import Dataset
 from slipstream._moving import types
 from slipstream._moving.columns import read, write
@@ -145,7 +146,7 @@ def is_built(data: Dataset) -> bool:
 def create_views(spark: SparkSession, data: Dataset) -> None:
     """Register the index, and functions for its grid."""
     for name in ("pieces", "cells"):
-        spark.read.parquet(str(data.path / "index" / name)).createOrReplaceTempView(name)
+        resident.create_view(spark, data.path / "index" / name, name, data.manifest.units)
     functions = {
         "cell(x double)": ("int", f"int(floor(x / {CELL}D))"),
         "day_of(t timestamp)": ("int", f"int(floor(unix_micros(t) / {DAY}))"),

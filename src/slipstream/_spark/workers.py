@@ -56,6 +56,7 @@ def main() -> None:
 
     for name in _SHARED:
         importlib.import_module(name)
+    mix(np.uint64(0))  # the first kernel of a process takes a quarter of a second; workers inherit that
     daemon.manager()
 
 

@@ -24,7 +24,7 @@ WHERE X.x0 <= RR.x1 AND RR.x0 <= X.x1 AND X.y0 <= RR.y1 AND RR.y0 <= X.y1
 
 -- The first ten query periods, once for every day they touch.
 CREATE OR REPLACE TEMPORARY VIEW PeriodDays1 AS
-SELECT Id, Period, begin, end, explode(sequence(day0, day1)) AS day
+SELECT Id, Period, begin, end, day0, explode(sequence(day0, day1)) AS day
 FROM (SELECT Id, Period, Period.begin[0] AS begin, Period.end[0] AS end, day_of(Period.begin[0]) AS day0,
              day_of(Period.end[0]) AS day1
       FROM QueryPeriods1);
