@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from slipstream._joins.groups import offsets, whole_groups
+from slipstream._joins.grouping import offsets, whole_groups
 from slipstream._joins.meetings import PAIR, Nearness, meetings
 from slipstream._moving import types
 from slipstream._moving.columns import read, write

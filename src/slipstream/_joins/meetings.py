@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from slipstream._joins.approaches import approaches, during
 from slipstream._joins.candidates import candidates
 from slipstream._joins.grid import Boxes, Grid
-from slipstream._joins.groups import offsets, whole_groups
+from slipstream._joins.grouping import offsets, whole_groups
 from slipstream._joins.pieces import cut
 from slipstream._moving import types
 from slipstream._moving.columns import Periods, freeze, freeze_all, read, read_unchecked, write

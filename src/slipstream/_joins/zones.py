@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import shapely
 
-from slipstream._joins.groups import offsets, whole_groups
+from slipstream._joins.grouping import offsets, whole_groups
 from slipstream._joins.meetings import SLACK, join_touching
 from slipstream._joins.pieces import replaced
 from slipstream._moving import types
