@@ -11,14 +11,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from slipstream._moving import functions, types
+from slipstream._moving import columns, functions, types
+from slipstream._moving.columns import MPoints, Periods
+from slipstream._moving.motion import interpolate, starts_sequence, vertex_before
+from slipstream._tools.numba_tools import Floats, Ints, compiled
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_REALS = types.Type("reals", "array<double>", pa.list_(pa.float64()))
 _KNOWN = {operator.name: operator for operator in functions.FUNCTIONS}
 
 
@@ -52,6 +57,39 @@ def _travelled_during(trip: pa.Array, times: pa.Array) -> pa.Array:
     return pc.if_else(_apply("present", trip, times), far, None)
 
 
+def _travelled_each(trips: pa.Array, lists: pa.Array) -> pa.Array:
+    """How far each trip goes during each of an array of periods: from one pass over its vertices."""
+    first, last = lists.offsets[0].as_py(), lists.offsets[-1].as_py()
+    rows = columns.freeze((lists.offsets.to_numpy() - first).astype(np.int32))
+    periods = columns.read(lists.values.slice(first, last - first))
+    far = _measure(columns.read(trips), rows, periods)
+    return pa.ListArray.from_arrays(pa.array(rows), pa.array(far), mask=lists.is_null() if lists.null_count else None)
+
+
+@compiled
+def _measure(m: MPoints, groups: Ints, periods: Periods) -> Floats:
+    out, so_far = np.zeros(len(periods.rows) - 1), np.zeros(len(m.t))
+    for row in range(len(m.rows) - 1):
+        for i in range(m.rows[row] + 1, m.rows[row + 1]):
+            step = 0.0 if starts_sequence(m, row, i) else np.hypot(m.x[i] - m.x[i - 1], m.y[i] - m.y[i - 1])
+            so_far[i] = so_far[i - 1] + step
+        for k in range(groups[row], groups[row + 1]):
+            for p in range(periods.rows[k], periods.rows[k + 1]):
+                out[k] += _until(m, row, so_far, periods.end[p]) - _until(m, row, so_far, periods.begin[p])
+    return out
+
+
+@compiled
+def _until(m: MPoints, row: int, so_far: Floats, t: int) -> float:
+    """Return how far a trip has gone at an instant."""
+    i = vertex_before(m, row, t)
+    if i < m.rows[row]:
+        return 0.0
+    if m.t[i] == t or starts_sequence(m, row, i + 1):
+        return float(so_far[i])
+    return interpolate(m.t[i], m.t[i + 1], so_far[i], so_far[i + 1], t)
+
+
 def _near(first: pa.Array, second: pa.Array, metres: pa.Array) -> pa.Array:
     return _apply("at_most", _apply("distance", first, second), metres)
 
@@ -76,6 +114,7 @@ COMPOUNDS: dict[str, Compound] = {
     "inside_at": Compound(types.BOOL, _inside_at),
     "place_at": Compound(types.IPOINT, _place_at, once=True),
     "travelled_during": Compound(types.REAL, _travelled_during),
+    "travelled_each": Compound(_REALS, _travelled_each),
     "ever_near": Compound(types.BOOL, _ever_near),
     "while_near": Compound(types.MPOINT, _while_near, once=True),
 }
