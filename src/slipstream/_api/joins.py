@@ -7,9 +7,9 @@ import re
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeAlias
 
-from slipstream._api.committed import quoted
+from slipstream._api.committed import quote_columns
 from slipstream._api.trips import TRIP, Trips
-from slipstream._api.types import seconds
+from slipstream._api.type_names import seconds
 from slipstream._errors import BadArgument
 from slipstream._moving import types
 
@@ -266,5 +266,5 @@ def _select(rows: DataFrame, what: str, id: str, value: str, name: str, kinds: t
             code="bad-type",
         )
     return rows.select(
-        *(col(given).alias(known) for given, known in zip(quoted([id, value]), ("id", name), strict=True))
+        *(col(given).alias(known) for given, known in zip(quote_columns([id, value]), ("id", name), strict=True))
     )

@@ -39,7 +39,7 @@ def create_view(spark: SparkSession, folder: Path, name: str, units: int) -> Non
 
 def fits(spark: SparkSession, units: int) -> bool:
     """Return whether the tables of a data set with a number of units fit into the memory of all executors."""
-    status = spark.sparkContext._jsc.sc().getExecutorMemoryStatus()  # type: ignore[union-attr]
+    status = spark.sparkContext._jsc.sc().getExecutorMemoryStatus()
     values = status.values().iterator()
     room = 0
     while values.hasNext():
