@@ -90,6 +90,11 @@ def freeze(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return view
 
 
+def freeze_all(value: Any) -> Any:
+    """Make the output of one kernel read-only for the next, as if it came from Arrow."""
+    return type(value)(*map(freeze, value))
+
+
 def _flat(array: pa.Array) -> np.ndarray[Any, Any]:
     if pa.types.is_timestamp(array.type):
         micros = array if array.type.unit == "us" else array.cast(pa.timestamp("us", tz=array.type.tz))

@@ -171,8 +171,8 @@ def _arrives(trip: MPoints, place: Points, metres: Floats) -> Result:
 def _at(trip: MPoints, place: Points | Lines) -> Result:
     """The moving point while it is at a point (within 1e-6 m) or in a region."""
     if isinstance(place, Lines):
-        return motion.restrict(trip, _freeze(places.when_inside(trip, place, False)))
-    there = motion.restrict(trip, _freeze(places.when_near(trip, place, types.REACH, False)))
+        return motion.restrict(trip, columns.freeze_all(places.when_inside(trip, place, False)))
+    there = motion.restrict(trip, columns.freeze_all(places.when_near(trip, place, types.REACH, False)))
     vertices = np.diff(there.rows)
     return there._replace(x=np.repeat(place.x, vertices), y=np.repeat(place.y, vertices))
 
@@ -206,7 +206,7 @@ def _travelled(trip: MPoints) -> Result:
 @_operator(types.MREAL)
 def _distance(first: MPoints, second: MPoints) -> Result:
     """The exact distance between two moving points over time."""
-    return nearness.norms(_freeze(nearness.relative(first, second)))
+    return nearness.norms(columns.freeze_all(nearness.relative(first, second)))
 
 
 @_operator(types.REAL)
@@ -240,9 +240,10 @@ def _sometimes(moving: MBools) -> Result:
 @_operator(types.MPOINT)
 def _intersection(first: MPoints, second: MPoints) -> Result:
     """The moving point while both are at the same place (within 1e-6 m)."""
-    apart = _freeze(nearness.relative(first, second))
+    apart = columns.freeze_all(nearness.relative(first, second))
     origin = columns.freeze(np.zeros(columns.count(apart)))
-    return motion.restrict(first, _freeze(places.when_near(apart, Points(origin, origin), types.REACH, False)))
+    there = places.when_near(apart, Points(origin, origin), types.REACH, False)
+    return motion.restrict(first, columns.freeze_all(there))
 
 
 @_operator(types.BOOL)
@@ -261,11 +262,6 @@ def _rows_only(moving: MBools) -> MBools:
     """Return only the intervals of the rows: a slice of an Arrow column keeps all values."""
     first, last = moving.rows[0], moving.rows[-1]
     return MBools(moving.rows, moving.begin[first:last], moving.end[first:last], moving.value[first:last])
-
-
-def _freeze(value: Any) -> Any:
-    """Make the output of one kernel read-only for the next, as if it came from Arrow."""
-    return type(value)(*(columns.freeze(array) for array in value))
 
 
 def _concat_all(lists: pa.Array) -> pa.Array:

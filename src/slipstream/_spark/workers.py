@@ -5,7 +5,8 @@ imports from an archive, so every worker would compile PySpark again, which take
 of this process instead (:func:`make_python_command`), on which PySpark is installed like any package.
 
 Spark forks workers from a daemon, and PySpark's own daemon forks before it imports. Run as the daemon
-(``spark.python.daemon.module``), this module imports what all workers need once, then forks.
+(``spark.python.daemon.module``), this module imports what all workers need once, runs a first kernel, then
+forks.
 
 PySpark's workers also collect garbage after every task, which takes 75 ms for the imported modules alone. What has been
 loaded stays, so it is left out of that (:func:`keep_loaded`).
@@ -63,10 +64,14 @@ def use_this_python() -> None:
 
 def main() -> None:
     """Run the daemon."""
+    import numpy as np
     from pyspark import daemon
+
+    from slipstream._tools.numba_tools import mix
 
     for name in _SHARED:
         importlib.import_module(name)
+    mix(np.uint64(0))  # the first kernel of a process takes a quarter of a second; workers inherit that
     gc.freeze()
     daemon.worker = keep_loaded(daemon.worker)
     daemon.manager()
