@@ -15,6 +15,7 @@ from slipstream._cli.common.options import Master
 from slipstream._cli.common.user_functions import load_functions
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._spark import session
+from slipstream._tools.extras import require
 from slipstream._tools.progress import say
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def console(
 
     `slipstream console --host 0.0.0.0 --name city.example.org --token-file token.txt`: a screen on the wall
     """
+    require("console", "The console")
     from slipstream._console.guard import AccessRules, is_loopback
     from slipstream._console.server import create, page_advice, serve, static
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from slipstream._errors import BadArgument, Unavailable
+from slipstream._tools.extras import require
 
 #: seconds
 TIMEOUT_S = 20
@@ -54,6 +55,7 @@ class Topic:
                 hint="Write kafka:HOST:PORT/TOPIC; separate several HOST:PORT by commas.",
                 code="malformed-value",
             )
+        require("kafka", text)
         return cls(match[1], match[2])
 
     @classmethod
