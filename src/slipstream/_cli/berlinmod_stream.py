@@ -43,7 +43,8 @@ def stream(
         str, typer.Option("--forms", metavar="FORM,...", help="Only these forms, separated by commas.")
     ] = "continuous,windowed,snapshot",
     rows: Annotated[
-        Path | None, typer.Option("--rows", help="A folder for the rows of each cell, such as Q3-snapshot.csv.")
+        Path | None,
+        typer.Option("--rows", metavar="DIR", help="A folder for the rows of each cell, such as Q3-snapshot.csv."),
     ] = None,
     snapshots: Annotated[
         str,
