@@ -73,7 +73,7 @@ def main() -> None:
         importlib.import_module(name)
     mix(np.uint64(0))  # the first kernel of a process takes a quarter of a second; workers inherit that
     gc.freeze()
-    daemon.worker = keep_loaded(daemon.worker)
+    daemon.worker = keep_loaded(daemon.worker)  # type: ignore[assignment]
     daemon.manager()
 
 
