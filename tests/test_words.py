@@ -55,8 +55,9 @@ _CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 #: terms of the papers and of ours, each defined once
 TERMS = """
 ad hoc query, arc, archive, arrival, atomic stream, batch, box, checkpoint, commit, connection point, continuous query,
-cuboid, delay, destination, Emit, expressway, feed, fragment, history, job, journal, L-rating, lateness, Lav,
-moving point, network, notification, OBA, order, output, partition, plane, position report, QoS, QTC, recording, reject,
+convoy, cuboid, delay, destination, Emit, expressway, feed, fragment, history, job, journal, L-rating, lateness, Lav,
+meeting, moving point, near, network, notification, OBA, order, output, partition, plane, position report, QoS, QTC,
+recording, reject,
 request, response time, run, segment, sequence, shard, shedding, slack, snapshot, source, stage, stored table, stream,
 Streamonas-SQL, superbox, System X, TBA, toll, train, trajectory, trip, tuple, unit, utility, view, warm state, window
 """

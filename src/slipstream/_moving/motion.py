@@ -192,7 +192,7 @@ def _rests(m: MPoints, i: int, pause: int) -> bool:
 
 
 @compiled
-def _pieces(m: MPoints, first: Longs, last: Longs) -> MPoints:
+def runs(m: MPoints, first: Longs, last: Longs) -> MPoints:
     """Return the movements from vertex ``first[k]`` to vertex ``last[k]``, each a row of one sequence."""
     n = len(first)
     rows = np.zeros(n + 1, np.int32)
@@ -250,7 +250,7 @@ def _split(m: MPoints, pause: int, extent: float) -> tuple[Ints, MPoints]:
                 if i >= last - 1:
                     break
         pieces[row + 1] = count
-    return pieces, _pieces(m, firsts[:count], lasts[:count])
+    return pieces, runs(m, firsts[:count], lasts[:count])
 
 
 def split_at_pauses(m: MPoints, pause: int) -> tuple[Ints, MPoints]:

@@ -480,7 +480,7 @@ def synchronise(a: Timeline, b: Timeline, a_kinds: Bytes, b_kinds: Bytes) -> Com
 
 
 @compiled
-def _is_defined(line: Timeline, row: int, i: int, instant: int) -> bool:
+def is_defined(line: Timeline | MPoints, row: int, i: int, instant: int) -> bool:
     """Return whether a row that is not discrete is defined at an instant after its vertex ``i``."""
     k = last_before(line.starts, line.parts[row], line.parts[row + 1], i - line.rows[row])
     _, last = sequence(line, row, k)
@@ -499,7 +499,7 @@ def _meet(
         j = last_before(other.t, other.rows[row], other.rows[row + 1], now)
         if j < other.rows[row]:
             continue
-        if other.t[j] == now or (not both and _is_defined(other, row, j, now)):
+        if other.t[j] == now or (not both and is_defined(other, row, j, now)):
             t[at] = now
             first[at], second[at] = (i, j) if a_only else (j, i)
             at += 1
