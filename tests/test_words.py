@@ -9,7 +9,13 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 #: written from the code, whose words are checked where they are written; the page that shows what not to write
-GENERATED = ("reference/cli.md", "reference/formats.md", "reference/metrics.md", "reference/operators.md")
+GENERATED = (
+    "reference/cli.md",
+    "reference/formats.md",
+    "reference/metrics.md",
+    "reference/mobilitydb.md",
+    "reference/operators.md",
+)
 ELSEWHERE = (*GENERATED, "reference/licences.md", "reference/errors.md", "writing.md")
 PAGES = [
     *(ROOT / f"{name}.md" for name in ("README", "ARCHITECTURE", "CONTRIBUTING")),

@@ -15,16 +15,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from slipstream._moving import columns, functions, types
+from slipstream._moving import columns, types
 from slipstream._moving.columns import MPoints, Periods
-from slipstream._moving.motion import interpolate, starts_sequence, vertex_before
+from slipstream._moving.registry import FUNCTIONS
+from slipstream._moving.timeline import interpolate, is_defined, last_before, sequence
 from slipstream._tools.numba_tools import Floats, Ints, compiled
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _REALS = types.Type("reals", "array<double>", pa.list_(pa.float64()))
-_KNOWN = {operator.name: operator for operator in functions.FUNCTIONS}
+_KNOWN = {operator.name: operator for operator in FUNCTIONS}
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,13 @@ def _travelled_each(trips: pa.Array, lists: pa.Array) -> pa.Array:
 def _measure(m: MPoints, groups: Ints, periods: Periods) -> Floats:
     out, so_far = np.zeros(len(periods.rows) - 1), np.zeros(len(m.t))
     for row in range(len(m.rows) - 1):
-        for i in range(m.rows[row] + 1, m.rows[row + 1]):
-            step = 0.0 if starts_sequence(m, row, i) else np.hypot(m.x[i] - m.x[i - 1], m.y[i] - m.y[i - 1])
-            so_far[i] = so_far[i - 1] + step
+        total = 0.0
+        for part in range(m.parts[row], m.parts[row + 1]):
+            first, last = sequence(m, row, part)
+            so_far[first] = total
+            for i in range(first + 1, last):
+                total += np.hypot(m.x[i] - m.x[i - 1], m.y[i] - m.y[i - 1])
+                so_far[i] = total
         for k in range(groups[row], groups[row + 1]):
             for p in range(periods.rows[k], periods.rows[k + 1]):
                 out[k] += _until(m, row, so_far, periods.end[p]) - _until(m, row, so_far, periods.begin[p])
@@ -82,10 +87,10 @@ def _measure(m: MPoints, groups: Ints, periods: Periods) -> Floats:
 @compiled
 def _until(m: MPoints, row: int, so_far: Floats, t: int) -> float:
     """Return how far a trip has gone at an instant."""
-    i = vertex_before(m, row, t)
+    i = last_before(m.t, m.rows[row], m.rows[row + 1], t)
     if i < m.rows[row]:
         return 0.0
-    if m.t[i] == t or starts_sequence(m, row, i + 1):
+    if m.t[i] == t or not is_defined(m, row, i, t):
         return float(so_far[i])
     return interpolate(m.t[i], m.t[i + 1], so_far[i], so_far[i + 1], t)
 
