@@ -68,7 +68,7 @@ def main() -> None:
     for name in _SHARED:
         importlib.import_module(name)
     gc.freeze()
-    daemon.worker = keep_loaded(daemon.worker)
+    daemon.worker = keep_loaded(daemon.worker)  # type: ignore[assignment]
     daemon.manager()
 
 
