@@ -12,8 +12,9 @@ from slipstream._berlinmod import draw, index, queries
 from slipstream._berlinmod.dataset import Dataset
 from slipstream._berlinmod.generator import GeneratorPlan, generate
 from slipstream._berlinmod.layout import SAMPLES
-from slipstream._berlinmod.roads.street_network import Street, build
 from slipstream._errors import BadArgument
+from slipstream._roads.building import build
+from slipstream._roads.network import Street
 
 
 def town():

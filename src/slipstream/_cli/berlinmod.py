@@ -80,7 +80,7 @@ def generate(
     check_there(home_regions, option="--home-regions")
     check_there(work_regions, option="--work-regions")
     from slipstream._berlinmod import generator
-    from slipstream._berlinmod.roads.street_files import read_network, secondo_regions
+    from slipstream._berlinmod.streets import read_network, secondo_regions
 
     odds = {"one": 0.8, "two": 0.1} if script_odds else {}
     plan = generator.GeneratorPlan(scale=scale, seed=seed, disturb=disturb, **odds)

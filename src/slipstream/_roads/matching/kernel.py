@@ -1,0 +1,301 @@
+"""Newson and Krumm's map matching (2009) as a stream: positions come in one by one, and leave decided, in order.
+
+A position is decided as soon as all ways that are still possible agree on it, or when a later one shows that the lag
+has passed; then the way that is best so far decides, and the others are given up. Both depend only on the vehicle's own
+positions, so the answers are the same however the stream is cut. What a next batch needs is the last decided position
+and the undecided ones.
+
+Positions without a road in reach are off the road, and those that no vehicle can have driven to are jumps: routes lead
+past them. Where no route leads on, a new stretch begins.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from slipstream._roads.matching.lattice import (
+    NEVER,
+    SCALE,
+    Lattice,
+    Road,
+    Settings,
+    advance,
+    begin_slot,
+    copy_slot,
+    find_best,
+    find_common,
+    make_lattice,
+    make_room,
+    put_candidates,
+    score_position,
+    score_route,
+)
+from slipstream._roads.matching.routes import Trees
+from slipstream._tools.numba_tools import Bools, Bytes, Floats, Ints, Longs, compiled
+
+#: what became of a position
+ON, OFF, JUMP, WAITS = 0, 1, 2, 3
+#: no instant
+NONE = -(1 << 62)
+#: longer lattices are looked through for agreement every so many positions
+_OFTEN = 64
+
+
+class Last(NamedTuple):
+    """Of each vehicle, the last position on a road that was decided (edge -1: none), and a jump after it."""
+
+    edge: Ints
+    offset: Floats
+    t: Longs
+    x: Floats
+    y: Floats
+    jump_t: Longs
+    jump_x: Floats
+    jump_y: Floats
+
+
+class Matched(NamedTuple):
+    """What was decided about each position, and by which one."""
+
+    status: Bytes
+    edge: Ints
+    offset: Floats
+    aside: Floats
+    x: Floats
+    y: Floats
+    confidence: Floats
+    #: metres of the route from the position before; 0 where a stretch begins
+    driven: Floats
+    #: whether a stretch begins: no route leads here
+    starts: Bools
+    by: Longs
+
+
+def no_last(vehicles: int) -> Last:
+    """Return the state of vehicles without a decided position."""
+    zeros = [np.zeros(vehicles) for _ in range(5)]
+    none = [np.full(vehicles, NONE, np.int64) for _ in range(2)]
+    return Last(np.full(vehicles, -1, np.int32), zeros[0], none[0], zeros[1], zeros[2], none[1], zeros[3], zeros[4])
+
+
+def no_matches(points: int) -> Matched:
+    """Return undecided positions."""
+    floats = [np.zeros(points) for _ in range(6)]
+    return Matched(
+        np.full(points, WAITS, np.uint8),
+        np.full(points, -1, np.int32),
+        *floats,
+        np.zeros(points, np.bool_),
+        np.zeros(points, np.int64),
+    )
+
+
+@compiled
+def place_on(road: Road, edge: int, offset: float) -> tuple[float, float]:
+    """Return the place on an edge."""
+    left = offset
+    end = road.shape[edge + 1] - 1
+    for i in range(road.shape[edge], end):
+        dx, dy = road.x[i + 1] - road.x[i], road.y[i + 1] - road.y[i]
+        size = np.hypot(dx, dy)
+        if left <= size and size > 0.0:
+            return road.x[i] + dx * left / size, road.y[i] + dy * left / size
+        left -= size
+    return road.x[end], road.y[end]
+
+
+@compiled
+def _confidence(
+    road: Road, trees: Trees, how: Settings, lattice: Lattice, slot: int, chosen: Ints, before: bool, after: bool
+) -> float:
+    """Return how probable the chosen candidate is among all, given the chosen ones before and after."""
+    scores, mine = np.empty(lattice.count[slot]), chosen[slot]
+    for c in range(lattice.count[slot]):
+        score = score_position(how, lattice.aside[slot, c])
+        if before and score > NEVER:
+            score += score_route(road, trees, how, lattice, slot - 1, chosen[slot - 1], slot, c)[0]
+        if after and score > NEVER // 2:
+            score += score_route(road, trees, how, lattice, slot, c, slot + 1, chosen[slot + 1])[0]
+        scores[c] = float(score)
+    total = 0.0
+    for c in range(lattice.count[slot]):
+        total += np.exp((scores[c] - scores[mine]) / SCALE)
+    return 1.0 / total
+
+
+@compiled
+def _decide(
+    road: Road, trees: Trees, how: Settings, lattice: Lattice, base: int, upto: int, candidate: int,
+    out: Matched, by: int, last: Last, v: int,
+) -> None:  # fmt: skip
+    """Write down the way to a candidate, from slot ``base`` on; it becomes the vehicle's last position."""
+    chosen = np.empty(upto + 1, np.int32)
+    for slot in range(upto, -1, -1):
+        chosen[slot] = candidate
+        candidate = lattice.before[slot, candidate]
+    for slot in range(base, upto + 1):
+        i, c = lattice.point[slot], chosen[slot]
+        edge, offset = lattice.edge[slot, c], lattice.offset[slot, c]
+        out.status[i], out.edge[i], out.offset[i], out.aside[i] = ON, edge, offset, lattice.aside[slot, c]
+        out.x[i], out.y[i] = place_on(road, edge, offset)
+        out.by[i], out.starts[i] = by, slot == 0
+        if slot > 0:
+            out.driven[i] = score_route(road, trees, how, lattice, slot - 1, chosen[slot - 1], slot, c)[1]
+        out.confidence[i] = _confidence(road, trees, how, lattice, slot, chosen, slot > 0, slot < upto)
+    c = chosen[upto]
+    last.edge[v], last.offset[v], last.t[v] = lattice.edge[upto, c], lattice.offset[upto, c], lattice.t[upto]
+    last.x[v], last.y[v], last.jump_t[v] = lattice.x[upto], lattice.y[upto], NONE
+
+
+@compiled
+def _put_last(lattice: Lattice, last: Last, v: int) -> None:
+    """Put the vehicle's last position into the first slot: it has one candidate."""
+    lattice.point[0], lattice.t[0], lattice.x[0], lattice.y[0] = -1, last.t[v], last.x[v], last.y[v]
+    lattice.count[0], lattice.edge[0, 0], lattice.offset[0, 0] = 1, last.edge[v], last.offset[v]
+    lattice.aside[0, 0], lattice.score[0, 0], lattice.before[0, 0] = 0.0, 0, -1
+
+
+@compiled
+def _drop(lattice: Lattice, last: Last, v: int, upto: int, size: int) -> int:
+    """Move the slots after a decided one to the front, behind it; returns how many there are now."""
+    _put_last(lattice, last, v)
+    for slot in range(upto + 1, size):
+        copy_slot(lattice, slot, lattice, slot - upto)
+    if size > upto + 1:
+        lattice.before[1, : lattice.count[1]] = 0
+    return size - upto
+
+
+@compiled
+def _agree(
+    road: Road, trees: Trees, how: Settings, lattice: Lattice, base: int, size: int,
+    out: Matched, by: int, last: Last, v: int,
+) -> int:  # fmt: skip
+    """Decide what all ways agree on; returns up to which slot, or -1."""
+    if size > _OFTEN and size % _OFTEN:
+        return -1
+    common, candidate = find_common(lattice, size)
+    if common < base:
+        return -1
+    _decide(road, trees, how, lattice, base, common, candidate, out, by, last, v)
+    return common
+
+
+@compiled
+def _give_up(
+    road: Road, trees: Trees, how: Settings, lattice: Lattice, base: int, size: int,
+    out: Matched, by: int, last: Last, v: int,
+) -> int:  # fmt: skip
+    """Decide the older half of the lag by the way that is best so far; returns how many slots remain.
+
+    What remains is scored again from there, so that it is as if nothing else had ever been possible.
+    """
+    upto, candidate = size - 1, find_best(lattice, size - 1)
+    while upto > base and lattice.t[upto] > lattice.t[base] + how.lag // 2:
+        candidate = lattice.before[upto, candidate]
+        upto -= 1
+    _decide(road, trees, how, lattice, base, upto, candidate, out, by, last, v)
+    size = _drop(lattice, last, v, upto, size)
+    slot = 1
+    while slot < size:
+        advance(road, trees, how, lattice, slot)
+        agreed = _agree(road, trees, how, lattice, 1, slot + 1, out, by, last, v)
+        if agreed > 0:
+            size = _drop(lattice, last, v, agreed, size)
+            slot -= agreed
+        slot += 1
+    return size
+
+
+@compiled
+def _pass_others(done: int, processed: int, t: Longs, x: Floats, y: Floats, out: Matched, by: int, last: Last, v: int) -> int:  # fmt: skip
+    """Return the first undecided position: those that are on no road are decided when all before them are."""
+    while done < processed and out.status[done] != WAITS:
+        if out.status[done] == JUMP:
+            last.jump_t[v], last.jump_x[v], last.jump_y[v] = t[done], x[done], y[done]
+        if out.status[done] != ON:
+            out.by[done] = by
+        done += 1
+    return done
+
+
+@compiled
+def _is_driven(how: Settings, ax: float, ay: float, a: int, bx: float, by: float, b: int) -> bool:
+    """Return whether a vehicle can have come from one position to another."""
+    return np.hypot(bx - ax, by - ay) <= how.fastest * (b - a) / 1e6 + 6.0 * how.noise
+
+
+@compiled
+def match_points(
+    road: Road, trees: Trees, how: Settings, t: Longs, x: Floats, y: Floats, begin: int, end: int,
+    until: int, is_over: bool, last: Last, v: int, out: Matched,
+) -> int:  # fmt: skip
+    """Match the positions ``begin`` to ``end`` of vehicle ``v``; returns the first that is undecided.
+
+    No position before ``until`` will come; with ``is_over``, none at all. ``out.by`` is the position that decided: one
+    of these, or ``end`` if it was ``until``.
+    """
+    lattice, size, base, done = make_lattice(32), 0, 0, begin
+    if last.edge[v] >= 0:
+        _put_last(lattice, last, v)
+        size = base = 1
+    jump_t, jump_x, jump_y = last.jump_t[v], last.jump_x[v], last.jump_y[v]
+    for i in range(begin, end + 1):
+        now = t[i] if i < end else until
+        while size > base and now > lattice.t[base] + how.lag:
+            size = _give_up(road, trees, how, lattice, base, size, out, i, last, v)
+            base = 1
+            done = _pass_others(done, i, t, x, y, out, i, last, v)
+        if i == end:
+            break
+        lattice = make_room(lattice, size)
+        lattice.point[size], lattice.t[size] = i, t[i]
+        if not put_candidates(road, lattice, size, x[i], y[i]):
+            out.status[i] = OFF
+            if size == base:
+                done = _pass_others(done, i + 1, t, x, y, out, i, last, v)
+            continue
+        leads = False
+        if size and t[i] - lattice.t[size - 1] <= how.gap:
+            if _is_driven(how, lattice.x[size - 1], lattice.y[size - 1], lattice.t[size - 1], x[i], y[i], t[i]):
+                leads = advance(road, trees, how, lattice, size)
+            elif jump_t == NONE or not _is_driven(how, jump_x, jump_y, jump_t, x[i], y[i], t[i]):
+                out.status[i] = JUMP
+                jump_t, jump_x, jump_y = t[i], x[i], y[i]
+                if size == base:
+                    done = _pass_others(done, i + 1, t, x, y, out, i, last, v)
+                continue
+        if not leads:
+            if size > base:
+                _decide(road, trees, how, lattice, base, size - 1, find_best(lattice, size - 1), out, i, last, v)
+                done = _pass_others(done, i, t, x, y, out, i, last, v)
+            copy_slot(lattice, size, lattice, 0)
+            size = base = 0
+            begin_slot(how, lattice, 0)
+        jump_t = NONE
+        size += 1
+        agreed = _agree(road, trees, how, lattice, base, size, out, i, last, v)
+        if agreed >= 0:
+            size, base = _drop(lattice, last, v, agreed, size), 1
+            done = _pass_others(done, i + 1, t, x, y, out, i, last, v)
+    if is_over:
+        if size > base:
+            _decide(road, trees, how, lattice, base, size - 1, find_best(lattice, size - 1), out, end, last, v)
+        done = _pass_others(done, end, t, x, y, out, end, last, v)
+    return done
+
+
+@compiled
+def match_sequences(
+    road: Road, trees: Trees, how: Settings, rows: Longs, t: Longs, x: Floats, y: Floats, until: Longs,
+    is_over: bool, vehicle: Longs, last: Last, out: Matched,
+) -> Longs:  # fmt: skip
+    """Match sequences of positions, each of a vehicle; returns the first undecided position of each."""
+    done = np.empty(len(rows) - 1, np.int64)
+    for r in range(len(done)):
+        done[r] = match_points(
+            road, trees, how, t, x, y, rows[r], rows[r + 1], until[r], is_over, last, vehicle[r], out
+        )
+    return done
