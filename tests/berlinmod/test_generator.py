@@ -21,8 +21,8 @@ from slipstream._berlinmod.generator import (
 )
 from slipstream._berlinmod.streets import read_network
 from slipstream._errors import BadArgument
-from slipstream._roads import paths
 from slipstream._moving.value import micros
+from slipstream._roads import paths
 
 
 @pytest.fixture(scope="module")

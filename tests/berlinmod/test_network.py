@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slipstream._roads import paths
 from slipstream._berlinmod.streets import read_network
 from slipstream._berlinmod.synthetic_city import synthetic_network
 from slipstream._errors import BadArgument, BadInput
 from slipstream._moving.plane import Plane
+from slipstream._roads import paths
 from slipstream._roads.building import build
 from slipstream._roads.network import Street, StreetNetwork
 

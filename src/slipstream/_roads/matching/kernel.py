@@ -6,7 +6,8 @@ positions, so the answers are the same however the stream is cut. What a next ba
 and the undecided ones.
 
 Positions without a road in reach are off the road, and those that no vehicle can have driven to are jumps: routes lead
-past them. Where no route leads on, a new stretch begins.
+past them. Where no route leads on, a new stretch begins. Positions within the noise of the one before say nothing new:
+they are placed on the same edge.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from slipstream._roads.index import project
 from slipstream._roads.matching.lattice import (
     NEVER,
     SCALE,
@@ -37,8 +39,15 @@ from slipstream._tools.numba_tools import Bools, Bytes, Floats, Ints, Longs, com
 
 #: what became of a position
 ON, OFF, JUMP, WAITS = 0, 1, 2, 3
+#: what is near the position before it until that is decided
+_NEAR = 4
+#: how near, in standard deviations of positions
+_SAME = 2.0
+#: the same as texts
+STATUS = np.array(["on", "off", "jump", "waits"])
 #: no instant
 NONE = -(1 << 62)
+NEVER_DUE = 1 << 62
 #: longer lattices are looked through for agreement every so many positions
 _OFTEN = 64
 
@@ -51,6 +60,7 @@ class Last(NamedTuple):
     t: Longs
     x: Floats
     y: Floats
+    confidence: Floats
     jump_t: Longs
     jump_x: Floats
     jump_y: Floats
@@ -66,44 +76,45 @@ class Matched(NamedTuple):
     x: Floats
     y: Floats
     confidence: Floats
-    #: metres of the route from the position before; 0 where a stretch begins
-    driven: Floats
     #: whether a stretch begins: no route leads here
     starts: Bools
     by: Longs
+    #: the instant after which the lag had passed; ``NEVER_DUE`` if it did not decide
+    due: Longs
 
 
 def no_last(vehicles: int) -> Last:
     """Return the state of vehicles without a decided position."""
-    zeros = [np.zeros(vehicles) for _ in range(5)]
+    zeros = [np.zeros(vehicles) for _ in range(6)]
     none = [np.full(vehicles, NONE, np.int64) for _ in range(2)]
-    return Last(np.full(vehicles, -1, np.int32), zeros[0], none[0], zeros[1], zeros[2], none[1], zeros[3], zeros[4])
+    return Last(np.full(vehicles, -1, np.int32), zeros[0], none[0], *zeros[1:4], none[1], *zeros[4:])
 
 
 def no_matches(points: int) -> Matched:
     """Return undecided positions."""
-    floats = [np.zeros(points) for _ in range(6)]
+    floats = [np.zeros(points) for _ in range(5)]
     return Matched(
         np.full(points, WAITS, np.uint8),
         np.full(points, -1, np.int32),
         *floats,
         np.zeros(points, np.bool_),
         np.zeros(points, np.int64),
+        np.full(points, NEVER_DUE, np.int64),
     )
 
 
 @compiled
-def place_on(road: Road, edge: int, offset: float) -> tuple[float, float]:
-    """Return the place on an edge."""
+def place_on(road: Road, edge: int, offset: float) -> tuple[float, float, float, float]:
+    """Return the place on an edge, and the direction there."""
     left = offset
     end = road.shape[edge + 1] - 1
     for i in range(road.shape[edge], end):
         dx, dy = road.x[i + 1] - road.x[i], road.y[i + 1] - road.y[i]
         size = np.hypot(dx, dy)
         if left <= size and size > 0.0:
-            return road.x[i] + dx * left / size, road.y[i] + dy * left / size
+            return road.x[i] + dx * left / size, road.y[i] + dy * left / size, dx, dy
         left -= size
-    return road.x[end], road.y[end]
+    return road.x[end], road.y[end], road.x[end] - road.x[end - 1], road.y[end] - road.y[end - 1]
 
 
 @compiled
@@ -127,32 +138,32 @@ def _confidence(
 
 @compiled
 def _decide(
-    road: Road, trees: Trees, how: Settings, lattice: Lattice, base: int, upto: int, candidate: int,
-    out: Matched, by: int, last: Last, v: int,
+    road: Road, trees: Trees, how: Settings, lattice: Lattice, base: int, upto: int, size: int,
+    out: Matched, by: int, due: int, last: Last, v: int,
 ) -> None:  # fmt: skip
-    """Write down the way to a candidate, from slot ``base`` on; it becomes the vehicle's last position."""
-    chosen = np.empty(upto + 1, np.int32)
-    for slot in range(upto, -1, -1):
+    """Write down the best way, from slot ``base`` up to one, which becomes the vehicle's last position."""
+    chosen, candidate = np.empty(size, np.int32), find_best(lattice, size - 1)
+    for slot in range(size - 1, -1, -1):
         chosen[slot] = candidate
         candidate = lattice.before[slot, candidate]
     for slot in range(base, upto + 1):
         i, c = lattice.point[slot], chosen[slot]
         edge, offset = lattice.edge[slot, c], lattice.offset[slot, c]
         out.status[i], out.edge[i], out.offset[i], out.aside[i] = ON, edge, offset, lattice.aside[slot, c]
-        out.x[i], out.y[i] = place_on(road, edge, offset)
-        out.by[i], out.starts[i] = by, slot == 0
-        if slot > 0:
-            out.driven[i] = score_route(road, trees, how, lattice, slot - 1, chosen[slot - 1], slot, c)[1]
-        out.confidence[i] = _confidence(road, trees, how, lattice, slot, chosen, slot > 0, slot < upto)
+        out.x[i], out.y[i], _, _ = place_on(road, edge, offset)
+        out.by[i], out.due[i], out.starts[i] = by, due, slot == 0
+        out.confidence[i] = _confidence(road, trees, how, lattice, slot, chosen, slot > 0, slot < size - 1)
     c = chosen[upto]
-    last.edge[v], last.offset[v], last.t[v] = lattice.edge[upto, c], lattice.offset[upto, c], lattice.t[upto]
+    last.edge[v], last.offset[v], last.t[v] = lattice.edge[upto, c], lattice.offset[upto, c], lattice.seen[upto]
     last.x[v], last.y[v], last.jump_t[v] = lattice.x[upto], lattice.y[upto], NONE
+    last.confidence[v] = out.confidence[lattice.point[upto]]
 
 
 @compiled
 def _put_last(lattice: Lattice, last: Last, v: int) -> None:
     """Put the vehicle's last position into the first slot: it has one candidate."""
-    lattice.point[0], lattice.t[0], lattice.x[0], lattice.y[0] = -1, last.t[v], last.x[v], last.y[v]
+    lattice.point[0], lattice.t[0], lattice.seen[0] = -1, last.t[v], last.t[v]
+    lattice.x[0], lattice.y[0] = last.x[v], last.y[v]
     lattice.count[0], lattice.edge[0, 0], lattice.offset[0, 0] = 1, last.edge[v], last.offset[v]
     lattice.aside[0, 0], lattice.score[0, 0], lattice.before[0, 0] = 0.0, 0, -1
 
@@ -171,37 +182,35 @@ def _drop(lattice: Lattice, last: Last, v: int, upto: int, size: int) -> int:
 @compiled
 def _agree(
     road: Road, trees: Trees, how: Settings, lattice: Lattice, base: int, size: int,
-    out: Matched, by: int, last: Last, v: int,
+    out: Matched, by: int, due: int, last: Last, v: int,
 ) -> int:  # fmt: skip
     """Decide what all ways agree on; returns up to which slot, or -1."""
     if size > _OFTEN and size % _OFTEN:
         return -1
-    common, candidate = find_common(lattice, size)
-    if common < base:
-        return -1
-    _decide(road, trees, how, lattice, base, common, candidate, out, by, last, v)
-    return common
+    common = find_common(lattice, size)
+    if common >= base:
+        _decide(road, trees, how, lattice, base, common, size, out, by, due, last, v)
+    return common if common >= base else -1
 
 
 @compiled
 def _give_up(
     road: Road, trees: Trees, how: Settings, lattice: Lattice, base: int, size: int,
-    out: Matched, by: int, last: Last, v: int,
+    out: Matched, by: int, due: int, last: Last, v: int,
 ) -> int:  # fmt: skip
     """Decide the older half of the lag by the way that is best so far; returns how many slots remain.
 
     What remains is scored again from there, so that it is as if nothing else had ever been possible.
     """
-    upto, candidate = size - 1, find_best(lattice, size - 1)
+    upto = size - 1
     while upto > base and lattice.t[upto] > lattice.t[base] + how.lag // 2:
-        candidate = lattice.before[upto, candidate]
         upto -= 1
-    _decide(road, trees, how, lattice, base, upto, candidate, out, by, last, v)
+    _decide(road, trees, how, lattice, base, upto, size, out, by, due, last, v)
     size = _drop(lattice, last, v, upto, size)
     slot = 1
     while slot < size:
         advance(road, trees, how, lattice, slot)
-        agreed = _agree(road, trees, how, lattice, 1, slot + 1, out, by, last, v)
+        agreed = _agree(road, trees, how, lattice, 1, slot + 1, out, by, due, last, v)
         if agreed > 0:
             size = _drop(lattice, last, v, agreed, size)
             slot -= agreed
@@ -210,15 +219,51 @@ def _give_up(
 
 
 @compiled
-def _pass_others(done: int, processed: int, t: Longs, x: Floats, y: Floats, out: Matched, by: int, last: Last, v: int) -> int:  # fmt: skip
-    """Return the first undecided position: those that are on no road are decided when all before them are."""
+def _pass_others(
+    road: Road,
+    done: int,
+    processed: int,
+    t: Longs,
+    x: Floats,
+    y: Floats,
+    out: Matched,
+    by: int,
+    due: int,
+    last: Last,
+    v: int,
+) -> int:
+    """Return the first undecided position: those that say nothing new, or are on no road, follow those before them."""
+    edge, offset, confidence = last.edge[v], last.offset[v], last.confidence[v]
     while done < processed and out.status[done] != WAITS:
-        if out.status[done] == JUMP:
+        status = out.status[done]
+        if status == ON:
+            edge, offset, confidence = out.edge[done], out.offset[done], out.confidence[done]
+        else:
+            out.by[done], out.due[done] = by, due
+        if status == _NEAR:
+            _put_near(road, edge, offset, x[done], y[done], out, done)
+            out.confidence[done] = confidence
+        if status == JUMP:
             last.jump_t[v], last.jump_x[v], last.jump_y[v] = t[done], x[done], y[done]
-        if out.status[done] != ON:
-            out.by[done] = by
         done += 1
     return done
+
+
+@compiled
+def _put_near(road: Road, edge: int, least: float, x: float, y: float, out: Matched, i: int) -> None:
+    """Place a position on an edge, not before an offset: vehicles do not drive backwards."""
+    nearest, best, before = np.inf, 0.0, 0.0
+    for k in range(road.shape[edge], road.shape[edge + 1] - 1):
+        size = np.hypot(road.x[k + 1] - road.x[k], road.y[k + 1] - road.y[k])
+        share, distance = project(x, y, road.x[k], road.y[k], road.x[k + 1], road.y[k + 1])
+        if distance < nearest:
+            nearest, best = distance, before + share * size
+        before += size
+    offset = max(least, best)
+    out.status[i], out.edge[i], out.offset[i] = ON, edge, offset
+    out.x[i], out.y[i], dx, dy = place_on(road, edge, offset)
+    aside = np.hypot(x - out.x[i], y - out.y[i])
+    out.aside[i] = aside if dx * (y - out.y[i]) >= dy * (x - out.x[i]) else -aside
 
 
 @compiled
@@ -228,14 +273,21 @@ def _is_driven(how: Settings, ax: float, ay: float, a: int, bx: float, by: float
 
 
 @compiled
-def match_points(
+def _is_near(how: Settings, lattice: Lattice, slot: int, t: int, x: float, y: float) -> bool:
+    """Return whether a position says nothing that that of a slot does not say."""
+    near = np.hypot(x - lattice.x[slot], y - lattice.y[slot]) < _SAME * how.noise
+    return near and t - lattice.seen[slot] <= how.gap
+
+
+@compiled
+def match_points(  # noqa: PLR0912, PLR0915 - one loop over what may happen to a position
     road: Road, trees: Trees, how: Settings, t: Longs, x: Floats, y: Floats, begin: int, end: int,
     until: int, is_over: bool, last: Last, v: int, out: Matched,
 ) -> int:  # fmt: skip
     """Match the positions ``begin`` to ``end`` of vehicle ``v``; returns the first that is undecided.
 
     No position before ``until`` will come; with ``is_over``, none at all. ``out.by`` is the position that decided: one
-    of these, or ``end`` if it was ``until``.
+    of these, or -1 if it was ``until`` or the end.
     """
     lattice, size, base, done = make_lattice(32), 0, 0, begin
     if last.edge[v] >= 0:
@@ -245,45 +297,52 @@ def match_points(
     for i in range(begin, end + 1):
         now = t[i] if i < end else until
         while size > base and now > lattice.t[base] + how.lag:
-            size = _give_up(road, trees, how, lattice, base, size, out, i, last, v)
+            due, by = lattice.t[base] + how.lag, i if i < end else -1
+            size = _give_up(road, trees, how, lattice, base, size, out, by, due, last, v)
             base = 1
-            done = _pass_others(done, i, t, x, y, out, i, last, v)
+            done = _pass_others(road, done, i, t, x, y, out, by, due, last, v)
         if i == end:
             break
+        if size and _is_near(how, lattice, size - 1, t[i], x[i], y[i]):
+            out.status[i], lattice.seen[size - 1] = _NEAR, t[i]
+            if size == base:
+                last.t[v] = t[i]
+                done = _pass_others(road, done, i + 1, t, x, y, out, i, NEVER_DUE, last, v)
+            continue
         lattice = make_room(lattice, size)
-        lattice.point[size], lattice.t[size] = i, t[i]
+        lattice.point[size], lattice.t[size], lattice.seen[size] = i, t[i], t[i]
         if not put_candidates(road, lattice, size, x[i], y[i]):
             out.status[i] = OFF
             if size == base:
-                done = _pass_others(done, i + 1, t, x, y, out, i, last, v)
+                done = _pass_others(road, done, i + 1, t, x, y, out, i, NEVER_DUE, last, v)
             continue
         leads = False
-        if size and t[i] - lattice.t[size - 1] <= how.gap:
-            if _is_driven(how, lattice.x[size - 1], lattice.y[size - 1], lattice.t[size - 1], x[i], y[i], t[i]):
+        if size and t[i] - lattice.seen[size - 1] <= how.gap:
+            if _is_driven(how, lattice.x[size - 1], lattice.y[size - 1], lattice.seen[size - 1], x[i], y[i], t[i]):
                 leads = advance(road, trees, how, lattice, size)
             elif jump_t == NONE or not _is_driven(how, jump_x, jump_y, jump_t, x[i], y[i], t[i]):
                 out.status[i] = JUMP
                 jump_t, jump_x, jump_y = t[i], x[i], y[i]
                 if size == base:
-                    done = _pass_others(done, i + 1, t, x, y, out, i, last, v)
+                    done = _pass_others(road, done, i + 1, t, x, y, out, i, NEVER_DUE, last, v)
                 continue
         if not leads:
             if size > base:
-                _decide(road, trees, how, lattice, base, size - 1, find_best(lattice, size - 1), out, i, last, v)
-                done = _pass_others(done, i, t, x, y, out, i, last, v)
+                _decide(road, trees, how, lattice, base, size - 1, size, out, i, NEVER_DUE, last, v)
+                done = _pass_others(road, done, i, t, x, y, out, i, NEVER_DUE, last, v)
             copy_slot(lattice, size, lattice, 0)
             size = base = 0
             begin_slot(how, lattice, 0)
         jump_t = NONE
         size += 1
-        agreed = _agree(road, trees, how, lattice, base, size, out, i, last, v)
+        agreed = _agree(road, trees, how, lattice, base, size, out, i, NEVER_DUE, last, v)
         if agreed >= 0:
             size, base = _drop(lattice, last, v, agreed, size), 1
-            done = _pass_others(done, i + 1, t, x, y, out, i, last, v)
+            done = _pass_others(road, done, i + 1, t, x, y, out, i, NEVER_DUE, last, v)
     if is_over:
         if size > base:
-            _decide(road, trees, how, lattice, base, size - 1, find_best(lattice, size - 1), out, end, last, v)
-        done = _pass_others(done, end, t, x, y, out, end, last, v)
+            _decide(road, trees, how, lattice, base, size - 1, size, out, -1, NEVER_DUE, last, v)
+        done = _pass_others(road, done, end, t, x, y, out, -1, NEVER_DUE, last, v)
     return done
 
 

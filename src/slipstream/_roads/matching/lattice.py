@@ -53,6 +53,8 @@ class Lattice(NamedTuple):
 
     point: Longs
     t: Longs
+    #: when the vehicle was last seen near there
+    seen: Longs
     x: Floats
     y: Floats
     count: Ints
@@ -71,6 +73,7 @@ def make_lattice(slots: int) -> Lattice:
     return Lattice(
         np.empty(slots, np.int64),
         np.empty(slots, np.int64),
+        np.empty(slots, np.int64),
         np.empty(slots),
         np.empty(slots),
         np.zeros(slots, np.int32),
@@ -85,7 +88,7 @@ def make_lattice(slots: int) -> Lattice:
 @compiled
 def copy_slot(source: Lattice, slot: int, target: Lattice, to: int) -> None:
     """Copy a slot."""
-    target.point[to], target.t[to] = source.point[slot], source.t[slot]
+    target.point[to], target.t[to], target.seen[to] = source.point[slot], source.t[slot], source.seen[slot]
     target.x[to], target.y[to] = source.x[slot], source.y[slot]
     target.count[to] = source.count[slot]
     for c in range(source.count[slot]):
@@ -204,20 +207,18 @@ def find_best(lattice: Lattice, slot: int) -> int:
 
 
 @compiled
-def find_common(lattice: Lattice, size: int) -> tuple[int, int]:
-    """Return the last slot at which all ways are the same, and the candidate there; -1 if there is none."""
+def find_common(lattice: Lattice, size: int) -> int:
+    """Return the last slot at which all ways are the same; -1 if there is none."""
     alive = 0
     for c in range(lattice.count[size - 1]):
         if lattice.score[size - 1, c] > NEVER:
             alive |= 1 << c
     for slot in range(size - 1, -1, -1):
         if alive & (alive - 1) == 0:
-            for c in range(lattice.count[slot]):
-                if alive == 1 << c:
-                    return slot, c
+            return slot
         before = 0
         for c in range(lattice.count[slot]):
             if alive >> c & 1 and slot > 0:
                 before |= 1 << lattice.before[slot, c]
         alive = before
-    return -1, -1
+    return -1

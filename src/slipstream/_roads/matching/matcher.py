@@ -2,66 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
-from slipstream._errors import BadArgument
 from slipstream._roads import stored
 from slipstream._roads.index import make_index
 from slipstream._roads.matching.kernel import Last, Matched, match_sequences, no_last, no_matches
-from slipstream._roads.matching.lattice import Road, Settings
+from slipstream._roads.matching.lattice import Road
+from slipstream._roads.matching.model import U_TURN, Model
 from slipstream._roads.matching.routes import make_trees, make_turns
 from slipstream._roads.network import StreetNetwork
 from slipstream._tools.numba_tools import Floats, Longs
-
-_MICROS = 1_000_000
-#: no lag: a decision waits for all positions that could change it
-_FOREVER = 1 << 60
-
-
-@dataclass(frozen=True)
-class Model:
-    """How positions are matched; metres, seconds and metres per second."""
-
-    #: the standard deviation of positions
-    noise: float = 10.0
-    #: how far a road may be away; by default five times the noise, and at least 50
-    reach: float | None = None
-    #: the longest silence that a route bridges
-    gap: float = 120.0
-    #: the highest speed of a vehicle
-    fastest: float = 70.0
-    #: how long a decision may wait; None: until all positions are known
-    lag: float | None = None
-
-    def __post_init__(self) -> None:
-        bounds = {"noise": (0.1, 200.0), "reach": (1.0, 1000.0), "gap": (1.0, 86_400.0), "fastest": (1.0, 1000.0)}
-        for name, (least, most) in bounds.items():
-            value = getattr(self, name)
-            if value is not None and not least <= value <= most:
-                raise BadArgument(
-                    f"{name} {value}: out of range.", hint=f"Give {least:g} to {most:g}.", code="out-of-range"
-                )
-        if self.lag is not None and not 0 <= self.lag <= 86_400:
-            raise BadArgument(f"lag {self.lag}: out of range.", hint="Give 0 to 86,400 seconds.", code="out-of-range")
-
-    @property
-    def metres(self) -> float:
-        """How far a road may be away."""
-        return max(50.0, 5 * self.noise) if self.reach is None else self.reach
-
-    @property
-    def settings(self) -> Settings:
-        """The numbers that kernels use."""
-        lag = _FOREVER if self.lag is None else round(self.lag * _MICROS)
-        return Settings(self.noise, DETOUR * self.noise, round(self.gap * _MICROS), self.fastest, lag)
-
-
-#: the mean difference of a route from the straight line, in standard deviations of positions
-DETOUR = 1.0
 
 
 class Matcher:
@@ -69,7 +22,7 @@ class Matcher:
 
     def __init__(self, network: StreetNetwork, model: Model) -> None:
         self.network, self.model, self.settings = network, model, model.settings
-        turns = make_turns(network)
+        turns = make_turns(network, U_TURN * model.noise)
         index = make_index(network, model.metres)
         self.road = Road(index, turns, network.shape, network.shape_x, network.shape_y)
         self.trees = make_trees(turns)
@@ -88,9 +41,7 @@ class Matcher:
         Returns what was decided, and the first undecided position of each row.
         """
         out = no_matches(len(t))
-        done = match_sequences(
-            self.road, self.trees, self.settings, rows, t, x, y, until, is_over, vehicle, last, out
-        )
+        done = match_sequences(self.road, self.trees, self.settings, rows, t, x, y, until, is_over, vehicle, last, out)
         return out, done
 
 

@@ -15,8 +15,6 @@ from slipstream._roads.network import StreetNetwork
 from slipstream._roads.paths import sift_down, sift_up
 from slipstream._tools.numba_tools import Floats, Ints, Longs, compiled
 
-#: metres that turning round costs a route
-U_TURN = 100.0
 #: the radius of the smallest tree; each next is twice as large
 _RADIUS = 250.0
 #: edges in all trees
@@ -31,6 +29,8 @@ class Turns(NamedTuple):
     first: Ints
     edge: Ints
     extra: Floats
+    #: metres that turning round adds to a route
+    u_turn: float
 
 
 class Trees(NamedTuple):
@@ -51,8 +51,8 @@ class Trees(NamedTuple):
     heap_edge: Ints
 
 
-def make_turns(network: StreetNetwork) -> Turns:
-    """List the turns that are allowed; turning round is, at a cost, unless a sign forbids it."""
+def make_turns(network: StreetNetwork, u_turn: float) -> Turns:
+    """List the turns that are allowed; turning round is, as if it were longer, unless a sign forbids it."""
     after = network.target
     count = np.diff(network.first)[after]
     begin = np.repeat(np.arange(network.edges), count)
@@ -62,8 +62,8 @@ def make_turns(network: StreetNetwork) -> Turns:
     allowed = ~np.isin(begin * network.edges + end, banned)
     begin, end = begin[allowed], end[allowed].astype(np.int32)
     first = np.searchsorted(begin, np.arange(network.edges + 1)).astype(np.int32)
-    extra = np.where(network.reverse[begin] == end, U_TURN, 0.0)
-    return Turns(network.length, network.reverse, first, end, extra)
+    extra = np.where(network.reverse[begin] == end, u_turn, 0.0)
+    return Turns(network.length, network.reverse, first, end, extra, u_turn)
 
 
 def make_trees(turns: Turns) -> Trees:
@@ -174,7 +174,7 @@ def route_metres(
         return max(0.0, at_b - at_a)
     best = np.inf
     if turns.reverse[a] == b:
-        best = abs(turns.length[a] - at_b - at_a) + U_TURN
+        best = abs(turns.length[a] - at_b - at_a) + turns.u_turn
     left = limit - (turns.length[a] - at_a) - at_b
     if left >= 0.0:
         found = _find(turns, trees, a, b, left)
