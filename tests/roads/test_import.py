@@ -131,7 +131,8 @@ def test_a_missing_node_interrupts_a_way(tmp_path):
     assert network.length.max() < 430
 
 
-SUMO = """<net version="1.16"><location netOffset="-390000.0,-5818000.0" projParameter="+proj=utm +zone=33 +ellps=WGS84"/>
+SUMO = """<net version="1.16">
+<location netOffset="-390000.0,-5818000.0" projParameter="+proj=utm +zone=33 +ellps=WGS84"/>
 <edge id=":b_0" function="internal"><lane id=":b_0_0" speed="9" shape="100,0 101,0"/></edge>
 <edge id="ab" from="a" to="b" type="highway.primary" name="Ring">
   <lane id="ab_0" speed="13.89" disallow="all" shape="0,-2 98,-2"/>

@@ -95,7 +95,8 @@ class Roads:
         >>> roads = ss.Roads.read("town.csv").save("roads")
         >>> van = ss.MovingPoint.from_wkt("[POINT(9 4)@2026-05-04 08:00:00, POINT(598 -3)@2026-05-04 08:01:00]")
         >>> trips = ss.Trips.from_points({"van": van}).to_spark()
-        >>> trips.select(roads.match("Trip").alias("m")).selectExpr("inline(m.points)").select("edge", "offset").toPandas()
+        >>> matched = trips.select(roads.match("Trip").alias("m"))
+        >>> matched.selectExpr("inline(m.points)").select("edge", "offset").toPandas()
            edge  offset
         0     0     9.0
         1     0   598.0

@@ -46,7 +46,8 @@ def make_index(network: StreetNetwork, reach: float) -> Index:
     size = max(reach, float(np.sqrt(width * height / _MOST_CELLS)), 1.0)
     columns, rows = int(width // size) + 1, int(height // size) + 1
     first, segment = _fill(x0, y0, size, columns, rows, reach, *ends)
-    return Index(x0, y0, size, columns, rows, float(reach), first, segment, edge, *ends, along)
+    grid = (x0, y0, size, columns, rows, float(reach), first, segment)
+    return Index(*grid, edge, ends[0], ends[1], ends[2], ends[3], along)
 
 
 @compiled

@@ -7,7 +7,7 @@ Vehicles of BerlinMOD drive on it, and positions are matched to it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -111,7 +111,7 @@ class StreetNetwork:
     def __post_init__(self) -> None:
         """Complete what networks from before one-ways and classes do not have: every edge has a reverse."""
         count = self.edges
-        missing = {
+        missing: dict[str, Callable[[], Any]] = {
             "length": lambda: measure(self.shape, self.shape_x, self.shape_y),
             "reverse": lambda: find_reverses(self.source, self.target, self.shape, self.shape_x, self.shape_y),
             "forward": lambda: np.ones(count, np.bool_),

@@ -111,7 +111,8 @@ def _open(folder: str, _: int) -> StreetNetwork:
     place = Path(folder)
     srid = int(read_report(place)["srid"])
     try:
-        return _assemble(*(pq.read_table(place / name) for name in (EDGES, NODES, RESTRICTIONS)), srid)
+        edges, nodes, restrictions = (pq.read_table(place / name) for name in (EDGES, NODES, RESTRICTIONS))
+        return _assemble(edges, nodes, restrictions, srid)
     except (OSError, pa.ArrowInvalid, shapely.errors.GEOSException, *MALFORMED) as error:
         raise _damaged(place, error) from error
 

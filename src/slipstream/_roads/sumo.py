@@ -86,10 +86,10 @@ def _read_edge(element: Element) -> _Edge | None:
     lanes = [lane for lane in element.iterfind("lane") if _takes_cars(lane)]
     if element.get("function", "normal") not in ("normal", "connector") or not lanes:
         return None
-    shape = element.get("shape") or lanes[len(lanes) // 2].get("shape", "")
+    shape = element.get("shape") or lanes[len(lanes) // 2].get("shape") or ""
     places = [(float(x), float(y)) for x, y, *_ in (place.split(",") for place in shape.split())]
     speed = max(float(lane.get("speed", "")) for lane in lanes)
-    kind = element.get("type", "other").rpartition("highway.")[2]
+    kind = (element.get("type") or "other").rpartition("highway.")[2]
     id_, name = element.get("id", ""), element.get("name", "")
     return _Edge(id_, element.get("from", ""), element.get("to", ""), round(speed * KMH, 3), places, kind, name)
 

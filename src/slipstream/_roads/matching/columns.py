@@ -50,7 +50,7 @@ def match_trips(matcher: Matcher, trips: pa.Array) -> pa.Array:
     rows = given.rows.astype(np.int64)
     first = int(rows[0])
     rows, part = rows - first, slice(first, int(rows[-1]))
-    t, x, y = (np.ascontiguousarray(values[part]) for values in (given.t, given.x, given.y))
+    t, x, y = given.t[part].copy(), given.x[part].copy(), given.y[part].copy()
     matched = matcher.match(rows, t, x, y)
     points = pa.ListArray.from_arrays(pa.array(rows.astype(np.int32)), point_column(matcher, rows, t, matched))
     along = _along(matcher.road, matcher.trees, matcher.settings, rows, t, x, y, matched)
@@ -62,7 +62,7 @@ def match_trips(matcher: Matcher, trips: pa.Array) -> pa.Array:
 def stretches(rows: Longs, starts: Bools) -> Ints:
     """Number the stretches of each row from 1; positions before the first have 0."""
     total = np.concatenate(([0], np.cumsum(starts)))
-    return (total[1:] - np.repeat(total[rows[:-1]], np.diff(rows))).astype(np.int32)
+    return np.asarray(total[1:] - np.repeat(total[rows[:-1]], np.diff(rows)), np.int32)
 
 
 def point_column(matcher: Matcher, rows: Longs, t: Longs, matched: Matched) -> pa.StructArray:
@@ -137,8 +137,8 @@ def _between(
         straight = np.hypot(x[k] - x[i], y[k] - y[i])
         limit = 6.0 * straight + 2000.0
         inner = route_edges(road.turns, trees, a, at_a, b, at_b, limit, backwards)
-        for edge in inner:
-            size += road.shape[edge + 1] - road.shape[edge]
+        for place in range(len(inner)):
+            size += road.shape[inner[place] + 1] - road.shape[inner[place]]
     out_x, out_y, metres, n, total = np.empty(size), np.empty(size), np.empty(size), 0, 0.0
     if is_same:
         n = _add_vertices(road, a, at_a, at_b, 0.0, out_x, out_y, metres, n)
@@ -148,7 +148,8 @@ def _between(
     else:
         n = _add_vertices(road, a, at_a, road.turns.length[a] + 1.0, 0.0, out_x, out_y, metres, n)
         total = road.turns.length[a] - at_a
-        for edge in inner:
+        for place in range(len(inner)):
+            edge = int(inner[place])
             n = _add_vertices(road, edge, -1.0, road.turns.length[edge] + 1.0, total, out_x, out_y, metres, n)
             total += road.turns.length[edge]
         n = _add_vertices(road, b, -1.0, at_b, total, out_x, out_y, metres, n)

@@ -12,7 +12,7 @@ they are placed on the same edge.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -85,22 +85,17 @@ class Matched(NamedTuple):
 
 def no_last(vehicles: int) -> Last:
     """Return the state of vehicles without a decided position."""
-    zeros = [np.zeros(vehicles) for _ in range(6)]
-    none = [np.full(vehicles, NONE, np.int64) for _ in range(2)]
-    return Last(np.full(vehicles, -1, np.int32), zeros[0], none[0], *zeros[1:4], none[1], *zeros[4:])
+    columns: dict[str, Any] = {name: np.zeros(vehicles) for name in Last._fields}
+    columns |= {name: np.full(vehicles, NONE, np.int64) for name in ("t", "jump_t")}
+    return Last(**columns | {"edge": np.full(vehicles, -1, np.int32)})
 
 
 def no_matches(points: int) -> Matched:
     """Return undecided positions."""
-    floats = [np.zeros(points) for _ in range(5)]
-    return Matched(
-        np.full(points, WAITS, np.uint8),
-        np.full(points, -1, np.int32),
-        *floats,
-        np.zeros(points, np.bool_),
-        np.zeros(points, np.int64),
-        np.full(points, NEVER_DUE, np.int64),
-    )
+    columns: dict[str, Any] = {name: np.zeros(points) for name in Matched._fields}
+    columns |= {"status": np.full(points, WAITS, np.uint8), "edge": np.full(points, -1, np.int32)}
+    columns |= {"starts": np.zeros(points, np.bool_), "by": np.zeros(points, np.int64)}
+    return Matched(**columns | {"due": np.full(points, NEVER_DUE, np.int64)})
 
 
 @compiled
@@ -122,8 +117,8 @@ def _confidence(
     road: Road, trees: Trees, how: Settings, lattice: Lattice, slot: int, chosen: Ints, before: bool, after: bool
 ) -> float:
     """Return how probable the chosen candidate is among all, given the chosen ones before and after."""
-    scores, mine = np.empty(lattice.count[slot]), chosen[slot]
-    for c in range(lattice.count[slot]):
+    scores, mine = np.empty(lattice.candidates[slot]), chosen[slot]
+    for c in range(lattice.candidates[slot]):
         score = score_position(how, lattice.aside[slot, c])
         if before and score > NEVER:
             score += score_route(road, trees, how, lattice, slot - 1, chosen[slot - 1], slot, c)[0]
@@ -131,7 +126,7 @@ def _confidence(
             score += score_route(road, trees, how, lattice, slot, c, slot + 1, chosen[slot + 1])[0]
         scores[c] = float(score)
     total = 0.0
-    for c in range(lattice.count[slot]):
+    for c in range(lattice.candidates[slot]):
         total += np.exp((scores[c] - scores[mine]) / SCALE)
     return 1.0 / total
 
@@ -164,7 +159,7 @@ def _put_last(lattice: Lattice, last: Last, v: int) -> None:
     """Put the vehicle's last position into the first slot: it has one candidate."""
     lattice.point[0], lattice.t[0], lattice.seen[0] = -1, last.t[v], last.t[v]
     lattice.x[0], lattice.y[0] = last.x[v], last.y[v]
-    lattice.count[0], lattice.edge[0, 0], lattice.offset[0, 0] = 1, last.edge[v], last.offset[v]
+    lattice.candidates[0], lattice.edge[0, 0], lattice.offset[0, 0] = 1, last.edge[v], last.offset[v]
     lattice.aside[0, 0], lattice.score[0, 0], lattice.before[0, 0] = 0.0, 0, -1
 
 
@@ -175,7 +170,7 @@ def _drop(lattice: Lattice, last: Last, v: int, upto: int, size: int) -> int:
     for slot in range(upto + 1, size):
         copy_slot(lattice, slot, lattice, slot - upto)
     if size > upto + 1:
-        lattice.before[1, : lattice.count[1]] = 0
+        lattice.before[1, : lattice.candidates[1]] = 0
     return size - upto
 
 
@@ -269,14 +264,14 @@ def _put_near(road: Road, edge: int, least: float, x: float, y: float, out: Matc
 @compiled
 def _is_driven(how: Settings, ax: float, ay: float, a: int, bx: float, by: float, b: int) -> bool:
     """Return whether a vehicle can have come from one position to another."""
-    return np.hypot(bx - ax, by - ay) <= how.fastest * (b - a) / 1e6 + 6.0 * how.noise
+    return bool(np.hypot(bx - ax, by - ay) <= how.fastest * (b - a) / 1e6 + 6.0 * how.noise)
 
 
 @compiled
 def _is_near(how: Settings, lattice: Lattice, slot: int, t: int, x: float, y: float) -> bool:
     """Return whether a position says nothing that that of a slot does not say."""
     near = np.hypot(x - lattice.x[slot], y - lattice.y[slot]) < _SAME * how.noise
-    return near and t - lattice.seen[slot] <= how.gap
+    return bool(near and t - lattice.seen[slot] <= how.gap)
 
 
 @compiled

@@ -41,7 +41,7 @@ class Settings(NamedTuple):
 class Road(NamedTuple):
     """What positions are matched to."""
 
-    index: Index
+    near: Index
     turns: Turns
     shape: Ints
     x: Floats
@@ -57,7 +57,7 @@ class Lattice(NamedTuple):
     seen: Longs
     x: Floats
     y: Floats
-    count: Ints
+    candidates: Ints
     edge: Ints
     offset: Floats
     #: from the edge to the position, to the left
@@ -90,8 +90,8 @@ def copy_slot(source: Lattice, slot: int, target: Lattice, to: int) -> None:
     """Copy a slot."""
     target.point[to], target.t[to], target.seen[to] = source.point[slot], source.t[slot], source.seen[slot]
     target.x[to], target.y[to] = source.x[slot], source.y[slot]
-    target.count[to] = source.count[slot]
-    for c in range(source.count[slot]):
+    target.candidates[to] = source.candidates[slot]
+    for c in range(source.candidates[slot]):
         target.edge[to, c], target.offset[to, c] = source.edge[slot, c], source.offset[slot, c]
         target.aside[to, c], target.score[to, c] = source.aside[slot, c], source.score[slot, c]
         target.before[to, c] = source.before[slot, c]
@@ -113,7 +113,7 @@ def put_candidates(road: Road, lattice: Lattice, slot: int, x: float, y: float) 
     """Put the edges near a place into a slot, both directions of a street; returns how many there are."""
     edges, offsets, asides = np.empty(STREETS, np.int32), np.empty(STREETS), np.empty(STREETS)
     count = 0
-    for i in range(find_streets(road.index, x, y, edges, offsets, asides)):
+    for i in range(find_streets(road.near, x, y, edges, offsets, asides)):
         lattice.edge[slot, count], lattice.offset[slot, count] = edges[i], offsets[i]
         lattice.aside[slot, count] = asides[i]
         count += 1
@@ -123,7 +123,7 @@ def put_candidates(road: Road, lattice: Lattice, slot: int, x: float, y: float) 
             lattice.offset[slot, count] = max(0.0, road.turns.length[edges[i]] - offsets[i])
             lattice.aside[slot, count] = -asides[i]
             count += 1
-    lattice.count[slot], lattice.x[slot], lattice.y[slot] = count, x, y
+    lattice.candidates[slot], lattice.x[slot], lattice.y[slot] = count, x, y
     return count
 
 
@@ -154,14 +154,14 @@ def score_route(
 @compiled
 def begin_slot(how: Settings, lattice: Lattice, slot: int) -> None:
     """Score the candidates of a slot that follows none."""
-    for d in range(lattice.count[slot]):
+    for d in range(lattice.candidates[slot]):
         lattice.score[slot, d], lattice.before[slot, d] = score_position(how, lattice.aside[slot, d]), -1
 
 
 @compiled
 def _by_score(lattice: Lattice, slot: int) -> Ints:
     """Return the candidates of a slot, the best first; of equal ones, the first."""
-    order = np.empty(lattice.count[slot], np.int32)
+    order = np.empty(lattice.candidates[slot], np.int32)
     for c in range(len(order)):
         at = c
         while at > 0 and lattice.score[slot, order[at - 1]] < lattice.score[slot, c]:
@@ -178,7 +178,7 @@ def advance(road: Road, trees: Trees, how: Settings, lattice: Lattice, slot: int
     A route adds at most nothing to a score, so predecessors are tried from the best one down, until no other can win.
     """
     order, found = _by_score(lattice, slot - 1), False
-    for d in range(lattice.count[slot]):
+    for d in range(lattice.candidates[slot]):
         best, chosen = NEVER, -1
         for c in order:
             before = lattice.score[slot - 1, c]
@@ -200,7 +200,7 @@ def advance(road: Road, trees: Trees, how: Settings, lattice: Lattice, slot: int
 def find_best(lattice: Lattice, slot: int) -> int:
     """Return the candidate of a slot with the highest score; of equal ones, the first."""
     best = 0
-    for c in range(1, lattice.count[slot]):
+    for c in range(1, lattice.candidates[slot]):
         if lattice.score[slot, c] > lattice.score[slot, best]:
             best = c
     return best
@@ -210,14 +210,14 @@ def find_best(lattice: Lattice, slot: int) -> int:
 def find_common(lattice: Lattice, size: int) -> int:
     """Return the last slot at which all ways are the same; -1 if there is none."""
     alive = 0
-    for c in range(lattice.count[size - 1]):
+    for c in range(lattice.candidates[size - 1]):
         if lattice.score[size - 1, c] > NEVER:
             alive |= 1 << c
     for slot in range(size - 1, -1, -1):
         if alive & (alive - 1) == 0:
             return slot
         before = 0
-        for c in range(lattice.count[slot]):
+        for c in range(lattice.candidates[slot]):
             if alive >> c & 1 and slot > 0:
                 before |= 1 << lattice.before[slot, c]
         alive = before
