@@ -82,19 +82,22 @@ def route(
 ) -> Iterator[tuple[int, float, float]]:
     """The parts of edges that a matched drive covers: edge, from, to."""
     settings, turns, length = matcher.settings, matcher.road.turns, matcher.network.length
-    before = -1
+    before, reached = -1, 0.0
     for i in range(begin, end):
         if matched.status[i] != ON:
             continue
-        if before >= 0 and not matched.starts[i]:
-            a, b, at_a, at_b = matched.edge[before], matched.edge[i], matched.offset[before], matched.offset[i]
-            if a == b and at_b >= at_a - 5 * settings.noise:
-                yield int(a), at_a, max(at_a, at_b)
-            else:
-                straight = np.hypot(seen.x[i] - seen.x[before], seen.y[i] - seen.y[before])
-                limit = 6 * straight + 2000
-                yield int(a), at_a, length[a]
-                for edge in route_edges(turns, matcher.trees, a, at_a, b, at_b, limit, 5 * settings.noise):
-                    yield int(edge), 0.0, length[edge]
-                yield int(b), 0.0, at_b
+        a, b, at_b = int(matched.edge[before]), int(matched.edge[i]), float(matched.offset[i])
+        if before < 0 or matched.starts[i]:
+            reached = at_b
+        elif a == b and at_b >= matched.offset[before] - 5 * settings.noise:
+            yield a, reached, max(reached, at_b)  # a little backwards is noise
+            reached = max(reached, at_b)
+        else:
+            straight = np.hypot(seen.x[i] - seen.x[before], seen.y[i] - seen.y[before])
+            limit, at_a = 6 * straight + 2000, float(matched.offset[before])
+            yield a, reached, length[a]
+            for edge in route_edges(turns, matcher.trees, a, at_a, b, at_b, limit, 5 * settings.noise):
+                yield int(edge), 0.0, length[edge]
+            yield b, 0.0, at_b
+            reached = at_b
         before = i

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ def ring(radius: float, ref: str, *, clockwise: bool) -> Street:
     turn = [2 * math.pi * k / 36 * (-1 if clockwise else 1) for k in range(37)]
     places = [(round(radius * math.cos(a), 3), round(radius * math.sin(a), 3)) for a in turn[:-1]]
     places.append(places[0])
-    return Street(100, [(*a, *b) for a, b in zip(places[:-1], places[1:], strict=True)], Tags(oneway=1, ref=ref))
+    return Street(100, [(*a, *b) for a, b in pairwise(places)], Tags(oneway=1, ref=ref))
 
 
 def motorway() -> StreetNetwork:
@@ -52,8 +53,8 @@ def test_a_road_without_a_median_is_the_same_line_driven_the_other_way():
 
 def test_edges_are_taken_in_the_order_in_which_they_are_given():
     network = build([street((0, 0), (300, 0)), street((300, 0), (300, 400))])
-    first = int(np.flatnonzero((network.x[network.source] == 0))[0])
-    second = int(np.flatnonzero((network.y[network.target] == 400))[0])
+    first = int(np.flatnonzero(network.x[network.source] == 0)[0])
+    second = int(np.flatnonzero(network.y[network.target] == 400)[0])
     found = make_table(find_corridor(network, edges=[[first, second]]), 7, 100)
     assert found["start"].to_pylist() == [0.0, 300.0]
     assert set(found["route"].to_pylist()) == {7}

@@ -48,7 +48,7 @@ def generate(
     scale: Annotated[float, typer.Option("--scale", help="The size; 1.0 is 2,000 vehicles for 28 days.")] = 0.05,
     network: Annotated[
         Path | None,
-        typer.Option("--network", help="Streets: .data (SECONDO), .csv, .geojson, .osm.pbf; by default synthetic."),
+        typer.Option("--network", help="Streets that `roads import` takes or wrote; by default a synthetic city."),
     ] = None,
     regions: Annotated[
         bool, typer.Option("--regions", help="Choose homes and work places by the paper's regions.")
