@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import slipstream as ss
-from commands import slipstream
+from commands import Slipstream
 from roads.test_kernel import LINE
-from slipstream._errors import BadArgument, BadInput
 from slipstream._moving.value import MovingPoint, to_arrow
 from slipstream._roads.matching.columns import match_trips
 from slipstream._roads.matching.jobs import match_files, read_trips
@@ -32,36 +30,40 @@ b,2026-05-04T08:10:00Z,700,0
 """
 
 
-def test_an_import_reports_what_was_dropped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "town.csv").write_text(TOWN)
-    slipstream("roads", "import", tmp_path / "town.csv", "--out", tmp_path / "roads", "--json")
-    found = json.loads(capsys.readouterr().out)
+@pytest.fixture
+def slipstream(capsys: pytest.CaptureFixture[str]) -> Slipstream:
+    return Slipstream(capsys)
+
+
+def test_an_import_reports_what_was_dropped(tmp_path: Path, slipstream: Slipstream) -> None:
+    town, roads = tmp_path / "town.csv", tmp_path / "roads"
+    town.write_text(TOWN)
+    found = slipstream("roads", "import", town, "--out", roads, "--json").json
     assert (found["nodes"], found["edges"], found["km"]) == (3, 4, 4.0)
     assert (found["pieces"], found["dropped_edges"], found["closed"]) == (2, 1, 1)
-    assert ss.Roads.open(tmp_path / "roads").report["dropped_km"] == 0.09
-    with pytest.raises(BadArgument, match="exists"):
-        slipstream("roads", "import", tmp_path / "town.csv", "--out", tmp_path / "roads")
-    slipstream("roads", "import", tmp_path / "town.csv", "--out", tmp_path / "roads", "--keep-pieces", "--overwrite")
-    assert ss.Roads.open(tmp_path / "roads").edges.num_rows == 6
+    assert ss.Roads.open(roads).report["dropped_km"] == 0.09
+    again = slipstream("roads", "import", town, "--out", roads)
+    assert again.code == 2
+    assert "exists" in again.err
+    assert slipstream("roads", "import", town, "--out", roads, "--keep-pieces", "--overwrite").code == 0
+    assert ss.Roads.open(roads).edges.num_rows == 6
 
 
-def test_mistakes_are_named_before_spark_starts(tmp_path: Path) -> None:
-    (tmp_path / "vans.csv").write_text(VANS)
+def test_mistakes_are_named_before_spark_starts(tmp_path: Path, slipstream: Slipstream) -> None:
+    vans, roads, out = tmp_path / "vans.csv", tmp_path / "roads", tmp_path / "m"
+    vans.write_text(VANS)
     (tmp_path / "town.xml").write_text("<fcd-export/>")
-    with pytest.raises(BadArgument, match="unknown file type"):
-        slipstream("roads", "import", tmp_path / "town.xml", "--out", tmp_path / "roads")
-    with pytest.raises(BadArgument, match="not a folder of roads"):
-        slipstream("roads", "match", tmp_path / "vans.csv", "--roads", tmp_path, "--out", tmp_path / "m")
-    (tmp_path / "roads").mkdir()
-    save_roads(LINE, tmp_path / "roads")
-    with pytest.raises(BadArgument, match="noise"):
-        slipstream(
-            *("roads", "match", tmp_path / "vans.csv", "--roads", tmp_path / "roads"),
-            *("--out", tmp_path / "m", "--noise", "0"),
-        )
+    mistake = slipstream("roads", "import", tmp_path / "town.xml", "--out", roads)
+    assert (mistake.code, "unknown file type" in mistake.err) == (2, True)
+    mistake = slipstream("roads", "match", vans, "--roads", tmp_path, "--out", out)
+    assert (mistake.code, "not a folder of roads" in mistake.err) == (2, True)
+    roads.mkdir()
+    save_roads(LINE, roads)
+    mistake = slipstream("roads", "match", vans, "--roads", roads, "--out", out, "--noise", "0")
+    assert (mistake.code, "noise 0.0: out of range" in mistake.err) == (2, True)
     (tmp_path / "bad.csv").write_text("id,time,x,y\na,2026-05-04T08:00:00Z,fast,4\n")
-    with pytest.raises(BadInput, match="line 2"):
-        read_trips(tmp_path / "bad.csv", tmp_path / "roads")
+    mistake = slipstream("roads", "match", tmp_path / "bad.csv", "--roads", roads, "--out", out)
+    assert (mistake.code, "line 2" in mistake.err) == (3, True)
 
 
 def test_files_are_matched_in_spark(spark: SparkSession, tmp_path: Path) -> None:
