@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import slipstream as ss
 from roads.test_kernel import LINE, street
 from slipstream._api.roads import Roads
-from slipstream._network import files
+from slipstream._network import yaml_files as files
 from slipstream._roads.building import build
 from slipstream._roads.matching.kernel import STATUS
 from slipstream._roads.matching.matcher import Matcher

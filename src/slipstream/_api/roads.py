@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from slipstream._api import types
+from slipstream._api import type_names
 from slipstream._api.sources import table
 from slipstream._errors import BadArgument
 from slipstream._moving.plane import Plane
@@ -117,7 +117,7 @@ class Roads:
         from slipstream._spark import workers
 
         folder = folder_of(self)
-        model = Model(noise=noise, lag=None if lag is None else float(types.seconds(lag, "lag")))
+        model = Model(noise=noise, lag=None if lag is None else float(type_names.seconds(lag, "lag")))
 
         def match(trip: pa.Array) -> pa.Array:
             return match_column(folder, model, trip)

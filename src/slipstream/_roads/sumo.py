@@ -12,7 +12,7 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 
 from slipstream._errors import MALFORMED, BadInput
-from slipstream._feeds.text import open_text
+from slipstream._feeds.tuple_text import open_text
 from slipstream._roads.building import Draft, Place, Repairs, Turn
 from slipstream._roads.network import KMH, Street, Tags
 

@@ -1,30 +1,33 @@
 """The cost and selectivity of the boxes of a network, measured on a sample of its inputs.
 
 The cost c(b) of a box is in seconds of one core per tuple, its selectivity s(b) in output tuples per input tuple.
-Expressions are timed in Spark, as they will run; order-sensitive boxes by their kernels. The costs of reading a tuple
-and of carrying it between boxes are measured by a run of the whole network (``calibration``).
+Boxes are timed as they will run: expressions over columns or, if only Spark can compute them, in Spark, and
+order-sensitive boxes by their kernels. The costs of reading a tuple and of carrying it between boxes are measured by a
+run of the whole network (``calibration``).
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from slipstream._network import functions
+from slipstream._network import box_functions
 from slipstream._network.algebra import TYPES, Arc, Filter, Join, Map, Node, Schema, Union
 from slipstream._network.boxes.kernels import ARRIVAL, INSTANT, TS, Released
 from slipstream._network.boxes.operators import Operator, State, run
 from slipstream._network.boxes.window_functions import Values, encode_column, nulls
+from slipstream._network.column_types import spark_schema
 from slipstream._network.flow import Train
 from slipstream._network.planning.plan import Runner, plan
 from slipstream._network.schemas import join_columns
 from slipstream._network.state.groups import Columns
-from slipstream._network.types import spark_schema
+from slipstream._network.tasks.superbox import Superbox
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,16 +53,22 @@ class Statistics:
     """Figures of boxes by name; by default a box costs a microsecond and emits everything.
 
     ``carrying`` is the seconds of a core to carry one tuple to an order-sensitive box or out of the network,
-    ``reading`` those to read one.
+    ``reading`` those to read one. ``scale`` is by how much boxes cost more in a run than when they are timed alone.
     """
 
     figures: Mapping[str, Figures] = field(default_factory=dict)
     carrying: float = 0.0
     reading: float = 0.0
+    scale: float = 1.0
 
     def of(self, name: str) -> Figures:
         """The figures of a box."""
         return self.figures.get(name, Figures(1e-6, (1.0,)))
+
+    def scaled(self, scale: float) -> Statistics:
+        """The same with all boxes' costs multiplied."""
+        figures = {name: replace(one, cost=one.cost * scale) for name, one in self.figures.items()}
+        return replace(self, figures=figures, scale=self.scale * scale)
 
     def worth(self, name: str) -> float:
         """(1 - s) / c: how much work a box saves those after it per cost of its own."""
@@ -92,14 +101,16 @@ class _Meter:
         self._spark = spark
         self._checked = checked
         self._tables = tables
-        self._runners = {runner.node.name: runner for runner in plan(checked).runners}
-        functions.install(spark, functions.with_tables(), self._stored())
+        stored = self._collect_stored()
+        box_functions.install(spark, box_functions.with_tables(), stored)
+        self._superbox = Superbox(plan(checked), stored)
+        self._runners = {runner.node.name: runner for runner in self._superbox.plan.runners}
         self._arcs: dict[Arc, pa.Table] = {}
         self._states: dict[str, State] = {}
 
-    def _stored(self) -> functions.Stored:
+    def _collect_stored(self) -> box_functions.Stored:
         """The tables that users' functions read."""
-        wanted = {name for function in functions.with_tables() for name in functions.find_tables(function)}
+        wanted = {name for function in box_functions.with_tables() for name in box_functions.find_tables(function)}
         found: dict[str, dict[str, Any]] = {}
         for table in self._checked.network.tables:
             if table.name in wanted and table.name in self._tables:
@@ -116,7 +127,9 @@ class _Meter:
             if isinstance(node.box, Operator):
                 figures[node.name] = self._operator(node, node.box)
             else:
-                figures[node.name] = self._stateful(runner) if runner and runner.kernel else self._expression(node)
+                figures[node.name] = (
+                    self._measure_stateful(runner) if runner and runner.kernel else self._expression(node)
+                )
         return Statistics(figures)
 
     def _operator(self, node: Node, box: Operator) -> Figures:
@@ -137,6 +150,29 @@ class _Meter:
         return Figures(taken / count, tuple(len(train) / count for train in released))
 
     def _expression(self, node: Node) -> Figures:
+        if isinstance(node.box, Filter | Map) and not self._superbox.translations.asks_spark(node):
+            return self._measure_over_columns(node)
+        return self._measure_in_spark(node)
+
+    def _measure_over_columns(self, node: Node) -> Figures:
+        """Time a filter or a map for each of its outputs that something takes."""
+        before, schemas = node.inputs[0], self._checked.schemas
+        train = _train(self._arcs[before], schemas[before])
+        count, cost = max(len(train), 1), 0.0
+        for arc in (ports := self._checked.ports[node.name]):
+            released = self._superbox.pass_through(train, before, arc)
+            self._arcs[arc] = _table(released, schemas[arc])
+            if arc in self._taken:
+                cost += time_best(partial(self._superbox.pass_through, train, before, arc)) / count
+        return Figures(cost, tuple(len(self._arcs[arc]) / count for arc in ports))
+
+    @cached_property
+    def _taken(self) -> set[Arc]:
+        """The arcs that a box, an output or a connection point takes."""
+        network = self._checked.network
+        return {arc for node in network.nodes for arc in node.inputs} | {end.arc for end in network.ends}
+
+    def _measure_in_spark(self, node: Node) -> Figures:
         """Time the box in Spark, less an empty pass."""
         frame = self._frame(node.inputs[self._checked.table_side(node) == 0]).cache()
         count = max(frame.count(), 1)
@@ -164,13 +200,13 @@ class _Meter:
         if isinstance(box, Map):
             return {Arc(node.name): frame.selectExpr(*hidden, *(f"{t} as `{n}`" for n, t in box.columns.items()))}
         if isinstance(box, Join):
-            return {Arc(node.name): self._looked_up(node, box, frame)}
+            return {Arc(node.name): self._look_up(node, box, frame)}
         merged = frame
         for arc in node.inputs[1:]:
             merged = merged.unionByName(self._frame(arc))
         return {Arc(node.name): merged}
 
-    def _looked_up(self, node: Node, box: Join, frame: DataFrame) -> DataFrame:
+    def _look_up(self, node: Node, box: Join, frame: DataFrame) -> DataFrame:
         """Join a stream with a stored table."""
         stored = self._checked.table_side(node) or 0
         names = ("right", "left") if stored == 0 else ("left", "right")
@@ -187,14 +223,14 @@ class _Meter:
         ddl = ", ".join(f"`{name}` {type_}" for name, type_ in types.items())
         return self._spark.createDataFrame(self._arcs[arc], ddl)
 
-    def _stateful(self, runner: Runner) -> Figures:
+    def _measure_stateful(self, runner: Runner) -> Figures:
         inputs = self._inputs(runner)
         count = max(sum(part[TS].size for part in inputs), 1)
         assert runner.kernel is not None
         kernel = runner.kernel
         released = kernel.step(kernel.fresh(), inputs)
         taken = time_best(lambda: kernel.step(kernel.fresh(), inputs), 2)
-        self._arcs[Arc(runner.node.name)] = self._released(runner, released)
+        self._arcs[Arc(runner.node.name)] = self._release(runner, released)
         return Figures(taken / count, (released[TS].size / count,))
 
     def _inputs(self, runner: Runner) -> list[Columns]:
@@ -215,7 +251,7 @@ class _Meter:
             inputs.append({name: values[sorted_] for name, values in part.items()})
         return inputs
 
-    def _released(self, runner: Runner, released: Released) -> pa.Table:
+    def _release(self, runner: Runner, released: Released) -> pa.Table:
         names = dict(zip(runner.results, runner.origin.columns, strict=True))
         columns = {"_seq": pa.array(np.arange(released[TS].size)), "_ts": pa.array(released[TS])}
         return pa.table(columns | {new: _arrow(released[old], runner.origin.types[new]) for old, new in names.items()})

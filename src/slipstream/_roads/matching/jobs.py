@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from slipstream._archive.files import TRIP, is_archive, open_archive, trip_outputs
+from slipstream._archive.trip_tables import TRIP, is_archive, open_archive, trip_outputs
 from slipstream._errors import BadInput
 from slipstream._moving.files import Reading
 from slipstream._moving.value import to_arrow
