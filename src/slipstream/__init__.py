@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from slipstream._api.joins import convoys, meetings, near, passes
     from slipstream._api.reports import REPORT
     from slipstream._api.results import JobStatus, Output, Results, open
+    from slipstream._api.roads import Roads
     from slipstream._api.sources import from_dataframe, read, table
     from slipstream._api.streams import Kept, Published, Stream, Table, Tolled, Window
     from slipstream._api.trips import Trips
@@ -61,6 +62,7 @@ _PLACES = {
     "Published": ("_api.streams", "Published"),
     "REPORT": ("_api.reports", "REPORT"),
     "Results": ("_api.results", "Results"),
+    "Roads": ("_api.roads", "Roads"),
     "Rules": ("_linear_road.rules", "Rules"),
     "RunningJob": ("_api.jobs", "RunningJob"),
     "SlipstreamError": ("_errors", "SlipstreamError"),
@@ -100,6 +102,7 @@ __all__ = [
     "Plane",
     "Published",
     "Results",
+    "Roads",
     "Rules",
     "RunningJob",
     "SlipstreamError",

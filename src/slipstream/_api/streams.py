@@ -42,6 +42,7 @@ from slipstream._network.algebra import (
 from slipstream._network.algebra import Table as StoredTable
 from slipstream._network.boxes import operators
 from slipstream._network.boxes.cuboids import CuboidLookup, CuboidQuery, Keep
+from slipstream._network.boxes.match import Match
 from slipstream._network.boxes.operators import UNKNOWN, Operator
 from slipstream._network.boxes.toll import REJECTS, Toll
 from slipstream._network.column_types import spark_schema
@@ -53,6 +54,7 @@ from slipstream._spark.shipping import ship
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from slipstream._api.roads import Roads
     from slipstream._cuboid.schema import Schema as CuboidSchema
     from slipstream._cuboid.snapshots.snapshot import Cuboid
     from slipstream._io.named_feeds import Feed
@@ -466,6 +468,37 @@ class Stream(Fences):
         past = str(Path(history).absolute()) if history else ""
         reports = self._with(Map(toll_columns(self._types)))
         return Tolled(reports._with(Toll(chosen, int(late), past, publish))._place)
+
+    # --- roads
+
+    def match(
+        self,
+        roads: Roads | str | Path,
+        *,
+        id: str = "id",
+        time: str = "time",
+        x: str = "x",
+        y: str = "y",
+        lag: Duration = 30,
+        lateness: Duration = 0,
+        noise: float = 10.0,
+    ) -> Stream:
+        """Add to each position the road that the vehicle was on, at most ``lag`` later in the time of the stream.
+
+        ``x`` and ``y`` are metres in the plane of the roads. The answers are those of :meth:`slipstream.Roads.match`
+        with the same lag. ``output("rejects")`` has the tuples that could not be used.
+
+        >>> import slipstream as ss
+        >>> size = open("town.csv", "w").write("Id,Vmax,X1,Y1,X2,Y2\\n1,50,0,0,900,0\\n")
+        >>> roads = ss.Roads.read("town.csv").save("roads")
+        >>> cars = ss.read("kafka://broker:9092/cars", {"id": "string", "time": "bigint", "x": "double", "y": "double"})
+        >>> cars.match(roads, lag="30s").columns[4:9]
+        ['status', 'edge', 'offset', 'direction', 'aside']
+        """
+        from slipstream._api.roads import folder_of
+
+        waits, late = type_names.seconds(lag, "lag"), type_names.seconds(lateness, "lateness")
+        return self._with(Match(folder_of(roads), id, time, x, y, float(waits), float(late), noise))
 
     # --- making more of them
 
