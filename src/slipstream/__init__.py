@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from slipstream._errors import BadArgument, BadInput, CheckFailed, SlipstreamError, Unavailable
     from slipstream._io.outputs.destinations import Destination
     from slipstream._io.readers.user_sources import Source
+    from slipstream._linear_road.general import RoadSettings, SegmentMinute
     from slipstream._linear_road.rules import Rules
     from slipstream._moving import MovingPoint, Plane
     from slipstream._network.algebra import Network
@@ -60,8 +61,10 @@ _PLACES = {
     "Published": ("_api.streams", "Published"),
     "REPORT": ("_api.reports", "REPORT"),
     "Results": ("_api.results", "Results"),
+    "RoadSettings": ("_linear_road.general", "RoadSettings"),
     "Rules": ("_linear_road.rules", "Rules"),
     "RunningJob": ("_api.jobs", "RunningJob"),
+    "SegmentMinute": ("_linear_road.general", "SegmentMinute"),
     "SlipstreamError": ("_errors", "SlipstreamError"),
     "Source": ("_io.readers.user_sources", "Source"),
     "Stream": ("_api.streams", "Stream"),
@@ -95,8 +98,10 @@ __all__ = [
     "Plane",
     "Published",
     "Results",
+    "RoadSettings",
     "Rules",
     "RunningJob",
+    "SegmentMinute",
     "SlipstreamError",
     "Source",
     "Stream",
