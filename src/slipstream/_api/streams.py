@@ -481,10 +481,10 @@ class Stream:
         """Charge vehicles for visits to zones, such as a cordon: on entering, by the minute and by the kilometre.
 
         ``zones`` is GeoJSON, a file or a mapping: polygons, of which each feature has a ``name`` and the prices
-        ``entry``, ``per_minute`` and ``per_km``. A visit begins and ends where the straight line between two positions crosses the border, and ends
-        with a silence longer than ``gap``. The result has a tuple for each visit when it is over; ``output("entries")``
-        has one when it begins. Positions of a vehicle must be in order; others are in ``output("rejects")``. Columns
-        called lon and lat are degrees, others metres.
+        ``entry``, ``per_minute`` and ``per_km``. A visit begins and ends where the straight line between two positions
+        crosses the border; a silence longer than ``gap`` ends it, too. The result has a tuple for each visit when it is
+        over; ``output("entries")`` has one when it begins. Positions of a vehicle must be in order; others are in
+        ``output("rejects")``. Columns called lon and lat are degrees, others metres.
 
         >>> import slipstream as ss
         >>> gps = ss.read("kafka://b:9092/gps", {"id": "string", "time": "double", "lon": "double", "lat": "double"})
