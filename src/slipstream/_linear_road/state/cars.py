@@ -264,15 +264,6 @@ def find_cars(reports: MinuteReports, first: int, last: int, cars: Parts, rows: 
 
 
 @compiled
-def enter_cell(car: Any, visits: Parts, key: int, fresh: bool, number: int, cell_before: int, cell: int) -> None:
-    """Take a car to the segment of its report in minute ``number``."""
-    if fresh or car.time // 60 + 1 != number:
-        begin_minute(car)
-    elif cell != cell_before:
-        change_cell(car, visits, key, cell_before, cell, number)
-
-
-@compiled
 def count_reports(car: Any, same_trip: bool, t: int, lane: int, pos: int, every: int) -> int:
     """Return how many reports in a row, each ``every`` seconds after the one before, are from one place."""
     stands = same_trip and t - car.time == every and car.lane == lane and car.pos == pos
@@ -302,8 +293,7 @@ TakeReports = Callable[[MinuteReports, Parts, Parts, Minute, int, Prices, int, i
 @cache
 def compile_for(terms: Terms) -> TakeReports:
     """Return the kernel for a road."""
-    length, trip_gap, every, jitter, stands_for, scatter, same_lane, exact = terms
-    forget_after = terms.forget_after
+    (length, trip_gap, every, jitter, stands_for, scatter, same_lane, exact), forget = terms, terms.forget_after
 
     @compiled
     def take_reports(
@@ -328,22 +318,20 @@ def compile_for(terms: Terms) -> TakeReports:
                 find_cars(reports, i, min(i + AHEAD, reports.vid.size), cars, rows, new)
             t, vid, local, pos = reports.time[i], reports.vid[i], reports.local[i], reports.pos[i]
             lane, direction, kind = reports.lane_dir[i] & 7, reports.lane_dir[i] >> 3 & 1, reports.lane_dir[i] >> 4
-            key = car_key(local, vid)
-            car, fresh = cars.rows[rows[i % AHEAD]], new[i % AHEAD]
-            gap = t - car.time if not fresh and t - car.time <= forget_after else -1
+            key, car, fresh = car_key(local, vid), cars.rows[rows[i % AHEAD]], new[i % AHEAD]
+            gap = t - car.time if not fresh and t - car.time <= forget else -1
             in_time = jitter < 0 or abs(gap - every) <= jitter
             if lane != 0 and not in_time and (gap >= 0 or t >= known_from):
                 add_irregular(output, vid, t, gap)
-            recent = not fresh and t - car.time <= trip_gap
             same_trip = not fresh and not begins_trip(t, lane, direction, car.time, car.lane, car.dir, trip_gap)
-            stood = recent and car.still >= STOPPED and 1 <= car.lane <= 3
+            stood = not fresh and t - car.time <= trip_gap and car.still >= STOPPED and 1 <= car.lane <= 3
             if exact:
                 segment_before, segment = car.pos // length, pos // length
                 car.still = count_reports(car, same_trip, t, lane, pos, every)
             else:
                 segment_before, segment = car.segment_now, find_segment(car, same_trip, pos, length, scatter)
-                stays = same_trip and in_time and (not same_lane or car.lane == lane)
-                car.still = count_stay(car, stays, t, pos, stands_for, scatter)
+                goes_on = same_trip and in_time and (not same_lane or car.lane == lane)
+                car.still = count_stay(car, goes_on, t, pos, stands_for, scatter)
             cell = direction * SEGMENTS + segment
             at = local * CELLS + cell
             entered = not same_trip or segment != segment_before
@@ -354,16 +342,19 @@ def compile_for(terms: Terms) -> TakeReports:
                 if lane != 4:
                     output.entry[entries], output.entry_cell[entries] = i, at
                     entries += 1
-            if not same_trip:
-                car.credited = 0
+            car.credited = car.credited if same_trip else 0
             if credit > 0 and lane == 4 and car.credited == 0 and prices.alert[at] != NOWHERE:
                 charges = add_charge(output, charges, vid, t, -credit)
                 car.credited = 1
-            has_stopped = 1 <= lane <= 3 and car.still >= STOPPED
-            if has_stopped or stood:
-                place = place_key(local, direction, lane if same_lane else 0, pos) if has_stopped else NOWHERE
+            stands = 1 <= lane <= 3 and car.still >= STOPPED
+            if stands or stood:
+                place = place_key(local, direction, lane if same_lane else 0, pos) if stands else NOWHERE
                 stops = add_stop(output, stops, key, t, place)
-            enter_cell(car, visits, key, fresh, number, car.dir * SEGMENTS + segment_before, cell)
+            cell_before = car.dir * SEGMENTS + segment_before
+            if fresh or car.time // 60 + 1 != number:
+                begin_minute(car)
+            elif cell != cell_before:
+                change_cell(car, visits, key, cell_before, cell, number)
             count_visit(car, reports.spd[i], minute, at)
             car.time, car.pos, car.lane, car.dir = t, pos, lane, direction
         output.counts[0], output.counts[1], output.counts[2] = entries, charges, stops

@@ -201,8 +201,8 @@ class TollFragment:
             Stops(output.stop_car[:stopped], output.stop_time[:stopped], output.stop_place[:stopped])
         )
         at, cell = output.entry[:entered], output.entry_cell[:entered]
-        toll = prices.toll[(lane_dir[at] // CLASS_STEP).astype(np.int64) * prices.lav.size + cell]
-        entries = Entries(vid[at], time[at], prices.lav[cell], toll, prices.alert[cell], arrived[at])
+        quoted = cell if prices.toll.size == prices.lav.size else _find_class(lane_dir[at]) * prices.lav.size + cell
+        entries = Entries(vid[at], time[at], prices.lav[cell], prices.toll[quoted], prices.alert[cell], arrived[at])
         self.irregular.append(Irregular(*output.irregular.tolist()))
         return entries, Charges(output.charge_vid[:charged], output.charge_time[:charged], output.charge[:charged])
 
@@ -402,6 +402,11 @@ class TollFragment:
         fragment.stops = Stops(car, time, place)
         fragment._stored, fragment._unsaved = set(fragment.minutes), {fragment.minute}
         return fragment
+
+
+def _find_class(lane_dir: Bytes) -> Longs:
+    """Return the classes of the vehicles of reports."""
+    return (lane_dir // CLASS_STEP).astype(np.int64)
 
 
 def _copy_as(schema: Schema, rows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
