@@ -168,7 +168,7 @@ def main() -> None:
     port = free_port()
     driver = drive(data, port)
     try:
-        make_job(ss.read(f"tcp://127.0.0.1:{port}", GPS), out)[0].run()
+        make_job(ss.read(f"tcp:127.0.0.1:{port}", GPS), out)[0].run()
     finally:
         driver.terminate()
         driver.wait()

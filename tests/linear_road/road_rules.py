@@ -69,7 +69,7 @@ GPS = ss.Rules.general(
     "gps", by_everything, report_every=10, classes=("car", "lorry", "coach"), accident_minutes=3, frequent_traveller=200
 )
 LANES = ss.Rules.general(
-    "lanes", by_everything, report_every=15, jitter=4, units="imperial", segment_length=3000, same_lane=True,
+    "lanes", by_everything, report_every=15, jitter=4, units="imperial", segment_length=1000, same_lane=True,
     stands_for=40, accident_cars=3, trip_gap=45, base_credit=7,
 )  # fmt: skip
 MINUTES = ss.Rules.general(

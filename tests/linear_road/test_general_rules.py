@@ -157,13 +157,14 @@ def test_any_feed_cut_anywhere_gives_the_oracles_answers(
 
 
 def test_such_feeds_have_accidents_and_charges() -> None:
-    rng, lines = random.Random(5), list[tuple[float, str]]()
-    collide(rng, 10, lines)
     for name, rules in ROADS.items():
+        rng, lines = random.Random(3), list[tuple[float, str]]()
+        assert rules.road is not None
+        collide(rng, rules.road.report_every, lines)
         found = road_tolls.answers([line for _, line in sorted(lines)], road_rules.conditions(rules))
         kinds = Counter(output[0] for output in found.outputs)
         assert kinds[0] > 10, name
-        assert kinds[1] > 3 or name == "LANES", (name, kinds)
+        assert kinds[1] > 0, name
 
 
 def reports(vid: int, times: range, place: list[int], speed: int = 80) -> list[str]:

@@ -89,7 +89,7 @@ def _pair(rejects: pa.Table) -> tuple[list[str], list[str]]:
 
 def add_class(tuples: Columns, classes: Longs, form: ReportForm) -> Bools:
     """Add the classes of vehicles to their lanes; return which reports name a class that does not exist."""
-    wrong = (tuples["type"] == POSITION) & ((classes < 0) | (classes >= form.classes))
+    wrong = np.asarray((tuples["type"] == POSITION) & ((classes < 0) | (classes >= form.classes)))
     tuples["lane"] = np.where(wrong, tuples["lane"], tuples["lane"] + CLASS_STEP * classes).astype(np.int32)
     return wrong
 

@@ -19,6 +19,7 @@ from slipstream._archive.files import TRIP, TRIPS, is_archive, read_trips, trip_
 from slipstream._bench.driving.encodings import Encoding, encode_csv, encode_objects
 from slipstream._berlinmod.dataset import Dataset
 from slipstream._errors import BadArgument
+from slipstream._io.outputs import BATCH
 from slipstream._moving.columns import MPoints, read
 from slipstream._moving.plane import Plane
 from slipstream._tools.numba_tools import Floats, Ints, Longs, compiled, uniform
@@ -89,7 +90,7 @@ class Receiver:
             if not good:
                 raise BadArgument(f"{what}: out of range.", hint=hint, code="out-of-range")
 
-    def draw(self, trip: Longs, number: Longs, purpose: int) -> Floats:
+    def draw(self, trip: Ints | Longs, number: Longs, purpose: int) -> Floats:
         """Return numbers in [0, 1) for reports of trips."""
         keys = (trip.astype(np.uint64) << np.uint64(32)) ^ (number.astype(np.uint64) << np.uint64(3))
         return uniform(keys ^ np.uint64(purpose) ^ (np.uint64(self.seed & 0xFFFF) << np.uint64(48)))
@@ -127,7 +128,7 @@ def open_movement(folder: Path, plane: Plane = CITY) -> Movement:
             code="no-such-file" if not folder.exists() else "wrong-file-type",
         )
     output = (trip_outputs(folder) or [TRIPS])[0]
-    names = [name for name in _column_names(folder, output) if name not in (TRIP, "batch")]
+    names = [name for name in _column_names(folder, output) if name not in (TRIP, BATCH)]
     return _movement(folder, read_trips(folder, [names[0], TRIP], output), names[0], plane)
 
 

@@ -307,14 +307,16 @@ class TollFragment:
         classes = len(road.classes) if road else 1
         minute_of_day, weekday = road.local_time((self.minute - 1) * 60) if road else (-1, -1)
         cells = np.arange(speed.size)
-        numbers = np.array(self.xways, np.int64)[cells // CELLS]
-        columns = (numbers, cells % CELLS // SEGMENTS, cells % SEGMENTS)
         return SegmentMinute(
-            *(np.tile(column, classes) for column in columns),
-            np.repeat(np.arange(classes), speed.size),
-            np.full(classes * speed.size, minute_of_day),
-            np.full(classes * speed.size, weekday),
-            *(np.tile(column, classes) for column in (speed, cars, accident)),
+            road=np.tile(np.array(self.xways, np.int64)[cells // CELLS], classes),
+            direction=np.tile(cells % CELLS // SEGMENTS, classes),
+            segment=np.tile(cells % SEGMENTS, classes),
+            vehicle_class=np.repeat(np.arange(classes), speed.size),
+            minute_of_day=np.full(classes * speed.size, minute_of_day),
+            weekday=np.full(classes * speed.size, weekday),
+            speed=np.tile(speed, classes),
+            cars=np.tile(cars, classes),
+            accident=np.tile(accident, classes),
         )
 
     def _alerts(self, cells: int) -> Ints:
