@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Columnlike: TypeAlias = "Column | str"
 
 __all__ = [
+    "arrives",
     "at",
     "at_bool",
     "at_each",
@@ -38,12 +39,15 @@ __all__ = [
     "concat_all",
     "deftime",
     "distance",
+    "dwells",
+    "enters",
     "final",
     "initial",
     "inside",
     "inst",
     "intersection",
     "isempty",
+    "leaves",
     "line_distance",
     "passes",
     "passes_each",
@@ -382,6 +386,67 @@ def intersection(first: Columnlike, second: Columnlike) -> Column:
     Row(never met=True)
     """
     return operator("intersection")(first, second)
+
+
+def enters(trip: Columnlike, zone: Columnlike) -> Column:
+    """Return the vertices at which a moving point enters a region: inside, and at the vertex before it was not.
+
+    ``Stream.enters`` finds the same live.
+
+    >>> from pyspark.sql import functions as F
+    >>> import slipstream.functions as sf
+    >>> zone = sf.circle(sf.point(F.lit(600), F.lit(0)), F.lit(100), F.lit(32))
+    >>> trips.select("id", sf.enters("Trip", zone).alias("at")).select("id", "at.t").toPandas()
+          id                      t
+    0  van-1  [2026-05-04 08:02:00]
+    1  van-2  [2026-05-04 08:03:00]
+    2  van-3                     []
+    """
+    return operator("enters")(trip, zone)
+
+
+def leaves(trip: Columnlike, zone: Columnlike) -> Column:
+    """Return the vertices at which a moving point has left a region; ``Stream.leaves`` finds the same live.
+
+    >>> from pyspark.sql import functions as F
+    >>> import slipstream.functions as sf
+    >>> zone = sf.circle(sf.point(F.lit(600), F.lit(0)), F.lit(100), F.lit(32))
+    >>> trips.select("id", sf.leaves("Trip", zone).alias("at")).select("id", "at.x", "at.y").toPandas()
+          id        x        y
+    0  van-1  [600.0]  [400.0]
+    1  van-2  [600.0]  [400.0]
+    2  van-3       []       []
+    """
+    return operator("leaves")(trip, zone)
+
+
+def dwells(trip: Columnlike, zone: Columnlike, seconds: Columnlike) -> Column:
+    """Return the vertices at which a moving point has been in a region for so long; ``Stream.dwells`` does it live.
+
+    >>> from pyspark.sql import functions as F
+    >>> import slipstream.functions as sf
+    >>> depot = sf.circle(sf.point(F.lit(0), F.lit(0)), F.lit(100), F.lit(32))
+    >>> trips.select("id", sf.dwells("Trip", depot, F.lit(300.0)).alias("at")).select("id", "at.t").toPandas()
+          id                      t
+    0  van-1                     []
+    1  van-2                     []
+    2  van-3  [2026-05-04 08:10:00]
+    """
+    return operator("dwells")(trip, zone, seconds)
+
+
+def arrives(trip: Columnlike, place: Columnlike, metres: Columnlike) -> Column:
+    """Return when a moving point is first near a point, at a vertex; null if never. ``Stream.arrives`` does it live.
+
+    >>> from pyspark.sql import functions as F
+    >>> import slipstream.functions as sf
+    >>> trips.select("id", sf.arrives("Trip", sf.point(F.lit(590), F.lit(0)), F.lit(20.0)).alias("at")).toPandas()
+          id                  at
+    0  van-1 2026-05-04 08:02:00
+    1  van-2 2026-05-04 08:03:00
+    2  van-3                 NaT
+    """
+    return operator("arrives")(trip, place, metres)
 
 
 def inside(place: Columnlike, region: Columnlike) -> Column:

@@ -18,8 +18,8 @@ from oracles.network_engines import Feed
 from oracles.zone_tolls import visits
 from slipstream._errors import BadInput
 from slipstream._network import Builder, Network
+from slipstream._network.boxes.priced_zones import parse_zones
 from slipstream._network.boxes.zone_tolls import ZoneTolls
-from slipstream._network.boxes.zones import parse_zones
 from slipstream._network.flow import Train
 from slipstream._network.planning.plan import plan
 from slipstream._network.schemas import check
@@ -146,7 +146,7 @@ BOW = shapely.Polygon([(0, 0), (9, 9), (9, 0), (0, 9)])
         ("[]", "not a collection"),
         ('{"features": []}', "none"),
         (geojson({"bow": BOW}), "Self-intersection"),
-        (geojson({"line": shapely.LineString([(0, 0), (1, 1)])}), "LineString"),
+        (geojson({"line": shapely.LineString([(0, 0), (1, 1)])}), "not a polygon"),
         (geojson(prices={"centre": {"entry": -1}}), "entry is -1"),
         (geojson(prices={"centre": {"per_km": "dear"}}), "per_km is 'dear'"),
         (geojson().replace("corner", "centre"), "centre, centre"),

@@ -14,7 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from slipstream._api import types
+from slipstream._api import type_names
+from slipstream._api.fence_methods import Fences
 from slipstream._api.reports import toll_columns
 from slipstream._cuboid.schema import AST
 from slipstream._errors import BadArgument, BadInput
@@ -43,12 +44,12 @@ from slipstream._network.algebra import Table as StoredTable
 from slipstream._network.boxes import operators
 from slipstream._network.boxes.cuboids import CuboidLookup, CuboidQuery, Keep
 from slipstream._network.boxes.operators import UNKNOWN, Operator
+from slipstream._network.boxes.priced_zones import read_zones
 from slipstream._network.boxes.toll import REJECTS, Toll
 from slipstream._network.boxes.zone_tolls import ZoneTolls
-from slipstream._network.boxes.zones import read_zones
+from slipstream._network.column_types import spark_schema
 from slipstream._network.schemas import check
-from slipstream._network.sql.expressions import column
-from slipstream._network.types import spark_schema
+from slipstream._network.sql.box_expressions import column
 from slipstream._spark import session
 from slipstream._spark.shipping import ship
 
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
 
     from slipstream._cuboid.schema import Schema as CuboidSchema
     from slipstream._cuboid.snapshots.snapshot import Cuboid
-    from slipstream._io.sources import Feed
+    from slipstream._io.named_feeds import Feed
 
 Duration: TypeAlias = "str | float | timedelta"
 
@@ -124,7 +125,7 @@ class Table:
         return f"<Table {self.name} {_describe_schema(self.schema)}>"
 
 
-class Stream:
+class Stream(Fences):
     """A stream of tuples. :func:`slipstream.read` and the methods of other streams return one.
 
     >>> import slipstream as ss
@@ -288,9 +289,9 @@ class Stream:
         >>> slow.schema
         {'segment': 'bigint', 'time': 'bigint', 'cars': 'bigint'}
         """
-        length = types.seconds(size, "size")
-        step = length if every is None else types.seconds(every, "every")
-        return Window(self, on, length, step, _names(by), types.seconds(lateness, "lateness"))
+        length = type_names.seconds(size, "size")
+        step = length if every is None else type_names.seconds(every, "every")
+        return Window(self, on, length, step, _names(by), type_names.seconds(lateness, "lateness"))
 
     def running(
         self, added: Mapping[str, str] | None = None, /, *, by: str | Iterable[str] = (), **functions: str
@@ -327,6 +328,10 @@ class Stream:
         operators.register(type(box))
         ship(type(box))
         return self._with(box, *others, name=name)
+
+    def _watch(self, box: Operator, port: str = "") -> Stream:
+        made = self._with(box)
+        return made.output(port) if port else made
 
     def output(self, name: str) -> Stream:
         """Return another output of the box that this stream comes from.
@@ -401,7 +406,7 @@ class Stream:
                 code="conflicting-options",
             )
         order = Order(time, slack)
-        return self._with(Join(on, types.seconds(within, "within"), order, order), other)
+        return self._with(Join(on, type_names.seconds(within, "within"), order, order), other)
 
     def latest(self, other: Stream, by: str | Iterable[str]) -> Stream:
         """Put beside each tuple the newest tuple of ``other`` with the same values in ``by``; null if there is none.
@@ -446,8 +451,8 @@ class Stream:
         "2004", "2003", a function from average speeds and car counts to tolls, or :class:`slipstream.Rules`. "general",
         and what :meth:`slipstream.Rules.general` returns, are rules for real roads: these need only ``id``, ``time``,
         ``speed`` and ``position``, and know a ``class`` of vehicles. A report may be ``lateness`` late. ``history`` is
-        a run with history, for travel time requests. With
-        ``publish``, the cuboids of the toll box can be queried while it runs.
+        a run with history, for travel time requests. With ``publish``, the cuboids of the toll box can be queried while
+        it runs.
 
         >>> import slipstream as ss
         >>> tolled = ss.read("kafka://broker:9092/positions").toll(rules="2004", lateness="2s")
@@ -455,7 +460,7 @@ class Stream:
         ['vid', 'time', 'lav', 'toll']
         """
         chosen = _rules(rules)
-        late = types.seconds(lateness, "lateness")
+        late = type_names.seconds(lateness, "lateness")
         if late != int(late):
             raise BadArgument(
                 f"lateness {lateness!r}: tolling works on whole seconds.",
@@ -495,7 +500,7 @@ class Stream:
         ['id', 'zone', 'entered', 'left', 'seconds', 'metres', 'amount']
         """
         pair = (x, y) if x and y else next((pair for pair in PLACES if set(pair) <= set(self._types)), PLACES[0])
-        return self._with(ZoneTolls(read_zones(zones), by, time, *pair, types.seconds(gap, "gap")))
+        return self._with(ZoneTolls(read_zones(zones), by, time, *pair, type_names.seconds(gap, "gap")))
 
     # --- making more of them
 

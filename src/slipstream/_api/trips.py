@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from slipstream._api import html
-from slipstream._api.committed import batch_at, own_columns, quoted
+from slipstream._api.committed import batch_at, own_columns, quote_columns
 from slipstream._errors import BadArgument
 from slipstream._io import outputs
 from slipstream._io.outputs import BATCH
@@ -45,7 +45,7 @@ class Archived:
 
     def to_spark(self, spark: SparkSession) -> DataFrame:
         rows = outputs.to_frame(spark, self.folder, self.name, until=self.until)
-        return rows.select(*quoted(own_columns(rows.columns)))
+        return rows.select(*quote_columns(own_columns(rows.columns)))
 
     def some(self, rows: int) -> pa.Table:
         return outputs.read_newest(self.folder, self.name, rows, until=self.until)
@@ -227,7 +227,7 @@ class Trips:
     def _rows(self, id: str) -> list[tuple[Any, Mapping[str, Any]]]:
         """Each trip with the value of a column."""
         if self._conditions:
-            rows = self.to_spark().select(*quoted([id, TRIP])).collect()
+            rows = self.to_spark().select(*quote_columns([id, TRIP])).collect()
             return [(row[0], row[1]) for row in rows]
         table = self._of.some(len(self._of))
         return list(zip(table[id].to_pylist(), table[TRIP].to_pylist(), strict=True))

@@ -38,8 +38,8 @@ def query_text(number: int, representation: str) -> str:
     return files("slipstream._berlinmod").joinpath("sql", representation, f"q{number:02d}.sql").read_text("utf-8")
 
 
-def parse_numbers(text: str) -> list[int]:
-    """Parse query numbers and ranges.
+def parse_numbers(text: str, option: str = "--only", last: int = NUMBERS[-1]) -> list[int]:
+    """Parse query numbers from 1 to ``last``, and ranges of them.
 
     >>> parse_numbers("1-3,17")
     [1, 2, 3, 17]
@@ -51,9 +51,12 @@ def parse_numbers(text: str) -> list[int]:
             out += range(int(low), int(high or low) + 1)
     except ValueError:
         out = [0]
-    if not out or any(number not in NUMBERS for number in out):
+    if not out or any(not 1 <= number <= last for number in out):
         raise BadArgument(
-            f"--only {text}: not in 1 to 17.", hint="For example: --only 1-5,17.", code="unknown-value", found=text
+            f"{option} {text}: not in 1 to {last}.",
+            hint=f"For example: {option} 1-5,{last}.",
+            code="unknown-value",
+            found=text,
         )
     return out
 

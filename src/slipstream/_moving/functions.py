@@ -21,10 +21,10 @@ import pyarrow as pa
 from numba.core.errors import NumbaError
 
 from slipstream._errors import BadArgument, BadInput
-from slipstream._moving import columns, motion, nearness, places, types
+from slipstream._moving import columns, fences, motion, nearness, places, types
 from slipstream._moving.columns import IPoints, Lines, MBools, MPoints, MReals, Periods, Points
 from slipstream._spark import workers
-from slipstream._tools.numba_tools import Bools, Longs
+from slipstream._tools.numba_tools import Bools, Floats, Longs
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -141,6 +141,30 @@ def _passes(trip: MPoints, place: Points | Lines) -> Result:
     if isinstance(place, Points):
         return np.diff(places.when_near(trip, place, types.REACH, True).rows) > 0
     return np.diff(places.when_inside(trip, place, True).rows) > 0
+
+
+@_operator(types.MPOINT)
+def _enters(trip: MPoints, zone: Lines) -> Result:
+    """The vertices at which the moving point enters a region: it is inside, and was not at the vertex before."""
+    return fences.select_vertices(trip, fences.find_crossings(trip, zone)[0])
+
+
+@_operator(types.MPOINT)
+def _leaves(trip: MPoints, zone: Lines) -> Result:
+    """The vertices at which the moving point has left a region: it is outside, and was inside at the one before."""
+    return fences.select_vertices(trip, fences.find_crossings(trip, zone)[1])
+
+
+@_operator(types.MPOINT)
+def _dwells(trip: MPoints, zone: Lines, seconds: Floats) -> Result:
+    """The vertices at which the moving point has been in a region for so long since it entered; one for each stay."""
+    return fences.select_vertices(trip, fences.find_stays(trip, zone, seconds))
+
+
+@_operator(types.INSTANT_TYPE)
+def _arrives(trip: MPoints, place: Points, metres: Floats) -> Result:
+    """When the moving point is first at most so far from a point, at a vertex."""
+    return Found(*fences.find_arrivals(trip, place, metres))
 
 
 @_operator(types.MPOINT)

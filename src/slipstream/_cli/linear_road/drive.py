@@ -20,9 +20,9 @@ from slipstream._tools.progress import say
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from slipstream._bench.driving.destinations import Destination
     from slipstream._bench.driving.driver import DrivePlan, DriveResult, Sent
-    from slipstream._bench.driving.encodings import Encoding
+    from slipstream._bench.driving.encoders import Encoding
+    from slipstream._bench.driving.receivers import Destination
 
 
 class Cargo(StrEnum):
@@ -101,8 +101,8 @@ def drive(
     `slipstream drive data/small --as gps --interval 5 --noise 8 --to tcp:127.0.0.1:9999`
     """
     check_writable(log, "--log")
-    from slipstream._bench.driving.destinations import open_destination
     from slipstream._bench.driving.driver import log_to, read_sent
+    from slipstream._bench.driving.receivers import open_destination
 
     if cargo is Cargo.GPS:
         if multiply != 1 or fast_forward_to:
@@ -145,7 +145,7 @@ def _load_tuples(folder: Path, multiply: int, format_: str, paced: tuple[float, 
     """Return the tuples of a run."""
     from slipstream._bench.driving.driver import DrivePlan
     from slipstream._bench.driving.driver import drive as deliver
-    from slipstream._bench.driving.encodings import find_encoding
+    from slipstream._bench.driving.encoders import find_encoding
     from slipstream._feeds.run import Run
 
     run = Run.open(folder)
@@ -167,12 +167,12 @@ def _load_positions(
     until: int | None,
 ) -> Shipment:
     """Return the positions of vehicles, as receivers report them."""
-    from slipstream._bench.driving import receivers
+    from slipstream._bench.driving import gps_receivers
     from slipstream._bench.driving.driver import DrivePlan, drive_seconds
 
-    form = receivers.encoding(format_ or "json")
-    receiver, plane = receivers.Receiver(*settings), receivers.place_city(centre)
-    movement = receivers.open_movement(folder, plane)
+    form = gps_receivers.encoding(format_ or "json")
+    receiver, plane = gps_receivers.GpsReceiver(*settings), gps_receivers.place_city(centre)
+    movement = gps_receivers.open_movement(folder, plane)
     last = movement.seconds if until is None else min(until, movement.seconds)
     if not 0 <= since < last:
         raise BadArgument(
@@ -182,11 +182,11 @@ def _load_positions(
         )
 
     def deliver(plan: DrivePlan, to: Destination, note: Callable[[Sent], None]) -> DriveResult:
-        positions = receivers.receive(movement, receiver, plan.first, plan.end)
+        positions = gps_receivers.receive(movement, receiver, plan.first, plan.end)
 
         def encode(second: pa.Table) -> list[bytes]:
-            return [form.encode(part) for part in receivers.spread_vehicles(second, to.partitions)]
+            return [form.encode(part) for part in gps_receivers.spread_vehicles(second, to.partitions)]
 
-        return drive_seconds(receivers.seconds_of(positions, movement.begin), plan, encode, to, note=note)
+        return drive_seconds(gps_receivers.seconds_of(positions, movement.begin), plan, encode, to, note=note)
 
     return Shipment(DrivePlan(since, last, 1.0, since), form, deliver)

@@ -21,7 +21,9 @@ from slipstream._cli.common.inputs import (
     SchemaRegistry,
     check_input,
 )
-from slipstream._cli.common.jobs import (
+from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show
+from slipstream._cli.common.overwriting import Afresh, clear_job
+from slipstream._cli.common.toll_jobs import (
     BatchSeconds,
     CompactEvery,
     Lateness,
@@ -36,10 +38,8 @@ from slipstream._cli.common.jobs import (
     read_feed_settings,
     run_job,
 )
-from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show
-from slipstream._cli.common.overwriting import Afresh, clear_job
 from slipstream._errors import BadArgument
-from slipstream._io.kafka import Topic
+from slipstream._io.kafka_client import Topic
 from slipstream._spark import session
 from slipstream._tools.staging import check_makeable
 
@@ -66,8 +66,9 @@ def toll(
     rules: Annotated[
         str,
         typer.Option(
+            metavar="RULES",
             help="The rule set: 2004, 2003, general for real roads, or module:name for a toll function or rules of "
-            "your own."
+            "your own.",
         ),
     ] = "2004",
     rule_settings: Annotated[
@@ -131,15 +132,15 @@ def toll(
 
     Examples:
 
-    `slipstream toll runs/demo --out tolls` a recorded run, at full speed
+    `slipstream toll runs/demo --out tolls`: a recorded run, at full speed
 
-    `slipstream toll runs/demo --archive --out tolls` and every tolled report becomes part of a trajectory
+    `slipstream toll runs/demo --archive --out tolls`: every tolled report also becomes part of a trajectory
 
-    `slipstream toll feed.dat --out tolls` Linear Road text
+    `slipstream toll feed.dat --out tolls`: Linear Road text
 
-    `slipstream toll kafka:127.0.0.1:9092/positions --follow --out tolls` a live topic
+    `slipstream toll kafka:127.0.0.1:9092/positions --follow --out tolls`: a live topic
 
-    `slipstream toll gps.csv --rules general --settings road.toml --out tolls` GPS positions on a real road
+    `slipstream toll reports.csv --rules general --settings road.toml --out tolls`: reports of a real road
     """
     check_input(input_, follow=follow)
     check_there(history, option="--history", what="run", hint="`slipstream simulate --out RUN` makes one.")
@@ -160,7 +161,7 @@ def toll(
     rules = _find(rules, rule_settings)
     lateness = _find_lateness(rules) if lateness is None else lateness
     from slipstream._linear_road.job.engine import Settings
-    from slipstream._linear_road.job.layout import ANSWERS, ANSWERS_AND_TRIPS
+    from slipstream._linear_road.job.toll_layout import ANSWERS, ANSWERS_AND_TRIPS
 
     settings = Settings(
         **read_feed_settings(input_, reading, lateness),

@@ -17,8 +17,8 @@ import numpy as np
 from slipstream._errors import BadInput
 from slipstream._moving.files import PLACES
 from slipstream._network.boxes.operators import KeyedTable, Operator, Schema, State, register, require
+from slipstream._network.boxes.priced_zones import ENTERED, LEFT, Borders, Followed, Zone, follow, parse_zones
 from slipstream._network.boxes.window_functions import nulls
-from slipstream._network.boxes.zones import ENTERED, LEFT, Borders, Followed, Zone, follow, parse_zones
 from slipstream._network.flow import Array, Train
 from slipstream._tools.numba_tools import Bools, Floats, Longs
 
