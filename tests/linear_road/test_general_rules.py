@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from linear_road.engine_in_memory import Engine
 from linear_road.test_exactness import worlds
 from oracles import linear_road, road_tolls
 from slipstream._errors import BadArgument, BadInput
+from slipstream._io.report_packing import parse_table
 from slipstream._linear_road.general import parse_settings
 from slipstream._linear_road.rules import GENERAL, Rules, find_rules, name_general
 from slipstream._linear_road.state.toll_fragment import TollFragment
@@ -257,3 +259,20 @@ def test_a_toll_function_that_returns_nonsense_is_refused(toll: road_rules.Any, 
     fragment = TollFragment(Rules.general("own", toll), xways=[0])
     with pytest.raises(BadInput, match=said):
         fragment.current_prices()
+
+
+def test_reports_may_lack_lanes_and_have_classes() -> None:
+    table = pa.table(
+        {"vid": [7, 8, 9, 10], "time": [1] * 4, "spd": [130] * 4, "pos": [2500] * 4, "class": [0, 2, 3, None]}
+    )
+    parsed = parse_table(table, road_rules.GPS.form)
+    assert parsed.tuples["lane"].tolist() == [1, 33, 1]
+    assert [reason for _, reason in parsed.rejects] == ["range:class"]
+    assert parsed.tuples["seg"].tolist() == [2, 2, 2]
+
+
+def test_a_stream_of_a_real_road_needs_no_more_than_a_place_and_a_speed() -> None:
+    reports = ss.read("kafka://b:9092/r", dict.fromkeys(("id", "time", "speed", "position", "class"), "bigint"))
+    assert reports.toll(rules=road_rules.GPS).notifications.columns == ["vid", "time", "lav", "toll"]
+    with pytest.raises(BadInput, match="no column 'expressway'"):
+        reports.toll(rules="2004")
