@@ -19,14 +19,14 @@ import slipstream as ss
 
 HERE = Path(__file__).parent
 HOUR = 3600
-#: Monday morning, in seconds of the data set
-SINCE, UNTIL = 6 * HOUR, 10 * HOUR
+#: Monday morning, in seconds of the data set, which begins on Sunday
+SINCE, UNTIL = 30 * HOUR, 34 * HOUR
 #: the middle of the city, and metres in a degree there
 LON, LAT, EAST, NORTH = 13.3777, 52.5163, 67_880, 111_260
 #: The ring is an ellipse around the middle: the half axes of the city, of which it is a share, and its length.
 WIDE, HIGH, SHARE, ROUND = 20_000, 17_500, 0.493, 58_100
-#: what counts as on it, in metres, and within how many degrees of its direction
-ASIDE, ALONG = 150, 35
+#: what counts as on it: metres aside, and the cosine of the angle between the directions
+ASIDE, ALONG = 150, 0.8
 
 GPS = {"id": "bigint", "time": "double", "lon": "double", "lat": "double", "speed": "double", "heading": "double"}
 
@@ -48,19 +48,18 @@ def on_the_ring(gps: ss.Stream) -> ss.Stream:
         v=f"(lat - {LAT}) * {NORTH}E0 / {HIGH}",
     )
     polar = flat.select("id", "heading", "speed", "time", "u", "v", r="sqrt(u * u + v * v)", angle="atan2(v, u)")
-    # the direction of the ring, anticlockwise, as a compass shows it
-    tangent = f"degrees(atan2(-v * {WIDE}, u * {HIGH}))"
-    near = polar.filter(f"abs(r - {SHARE}) * {(WIDE + HIGH) / 2} < {ASIDE}")
-    turned = near.with_columns(off=f"abs((heading - {tangent} + 720.0) % 180.0 - 90.0)")
-    ways = turned.filter(f"off > {90 - ALONG} and speed > 5").with_columns(
-        against=f"(heading - {tangent} + 810.0) % 360.0"
+    near = polar.filter(f"abs(r - {SHARE}E0) * {(WIDE + HIGH) / 2}E0 < {ASIDE} and speed > 5")
+    # how well a vehicle's direction is that of the ring, anticlockwise: the cosine of the angle between them
+    ring = near.with_columns(east=f"-v * {WIDE}", north=f"u * {HIGH}")
+    along = ring.with_columns(
+        along="(sin(radians(heading)) * east + cos(radians(heading)) * north) / sqrt(east * east + north * north)"
     )
-    return ways.select(
+    return along.filter(f"abs(along) > {ALONG}E0").select(
         "id",
         time="cast(floor(time) as bigint)",
-        speed="cast(round(speed) as bigint)",
-        direction="case when against < 180 then 0 else 1 end",
-        position=f"cast(floor((angle + {np.pi}) / {2 * np.pi} * {ROUND - 1}) as bigint)",
+        speed="cast(floor(speed) as bigint)",
+        direction="case when along > 0 then 0 else 1 end",
+        position=f"cast(floor((angle + {np.pi}E0) / {2 * np.pi}E0 * {ROUND - 1}) as bigint)",
     )
 
 

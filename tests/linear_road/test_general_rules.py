@@ -274,5 +274,7 @@ def test_reports_may_lack_lanes_and_have_classes() -> None:
 def test_a_stream_of_a_real_road_needs_no_more_than_a_place_and_a_speed() -> None:
     reports = ss.read("kafka://b:9092/r", dict.fromkeys(("id", "time", "speed", "position", "class"), "bigint"))
     assert reports.toll(rules=road_rules.GPS).notifications.columns == ["vid", "time", "lav", "toll"]
+    measured = ss.read("kafka://b:9092/m", {"id": "string", "time": "double", "speed": "double", "position": "double"})
+    assert measured.toll(rules="general").notifications.schema["vid"] == "string"
     with pytest.raises(BadInput, match="no column 'expressway'"):
         reports.toll(rules="2004")

@@ -19,6 +19,7 @@ from slipstream._io.readers.user_sources import Source, Tuples
 from slipstream._io.report_packing import CLASS
 from slipstream._network.algebra import Schema
 from slipstream._network.boxes.toll import NEEDED
+from slipstream._network.column_types import plain_type
 from slipstream._network.sql.box_expressions import column
 
 #: a field of a report -> what we call it; fields of requests keep their names
@@ -44,7 +45,10 @@ _Y = f"{{xway}} * {APART!r}E0 + if({{dir}} = 0, {LANE!r}E0, -{LANE!r}E0) * ({{la
 
 
 def toll_columns(schema: Schema, form: ReportForm = LINEAR_ROAD) -> dict[str, str]:
-    """Return what the toll box needs, as expressions over a stream; raises ``BadInput`` if a column is missing."""
+    """Return what the toll box needs, as expressions over a stream; raises ``BadInput`` if a column is missing.
+
+    Rules for real roads round numbers down that are not whole.
+    """
     wanted = (*FIELDS, *([CLASS] if form.classes > 1 else []))
     found = {field: column(name) for field in wanted if (name := _column(schema, field))}
     if missing := [field for field in form.needed if field not in found]:
@@ -56,7 +60,10 @@ def toll_columns(schema: Schema, form: ReportForm = LINEAR_ROAD) -> dict[str, st
             found=[*schema],
             expected=needed,
         )
-    return found
+    if form.needs_lanes:
+        return found
+    whole = [field for field in found if plain_type(schema[_column(schema, field)]) == "float"]
+    return found | {field: f"cast(floor({found[field]}) as bigint)" for field in whole}
 
 
 def has_reports(schema: Schema) -> bool:
