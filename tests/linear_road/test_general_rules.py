@@ -17,12 +17,20 @@ import slipstream as ss
 from linear_road import road_rules
 from linear_road.engine_in_memory import Engine
 from linear_road.test_exactness import worlds
+from network.stages_in_memory import run
+from network.test_toll_box import ANSWERS, in_the_papers_order, whole
 from oracles import linear_road, road_tolls
 from slipstream._errors import BadArgument, BadInput
+from slipstream._feeds.tuples import FIELDS
 from slipstream._io.report_packing import parse_table
 from slipstream._linear_road.general import parse_settings
 from slipstream._linear_road.rules import GENERAL, Rules, find_rules, name_general
 from slipstream._linear_road.state.toll_fragment import TollFragment
+from slipstream._network import Builder
+from slipstream._network.boxes.toll import Toll
+from slipstream._network.planning.plan import plan
+from slipstream._network.schemas import check
+from slipstream._network.tasks.superbox import Superbox
 
 #: of conditions as general rules: the edition's toll for one segment
 TOLLS = {"2004": road_rules.plain_square(2, 50), "2003": road_rules.plain_square(2, 150)}
@@ -278,3 +286,27 @@ def test_a_stream_of_a_real_road_needs_no_more_than_a_place_and_a_speed() -> Non
     assert measured.toll(rules="general").notifications.schema["vid"] == "string"
     with pytest.raises(BadInput, match="no column 'expressway'"):
         reports.toll(rules="2004")
+
+
+@pytest.fixture(scope="module")
+def superbox() -> Superbox:
+    net = Builder("tolled")
+    source = net.source("cars", **dict.fromkeys((*FIELDS, "class"), "integer"))
+    box = source.through(Toll(rules=road_rules.GPS, lateness=20), name="tolls")
+    for output in (*ANSWERS, "rejects"):
+        box[output].to(output)
+    return Superbox(plan(check(net.build(), None)))
+
+
+@settings(max_examples=25)
+@given(feed=drives(), cuts=CUTS, restart=st.booleans())
+def test_the_toll_box_gives_the_same_answers(
+    superbox: Superbox, feed: list[str], cuts: list[int], restart: bool
+) -> None:
+    lines, rows = whole([line for line in feed if len(line.split(",")) == 15], 20)
+    given = [("cars", n, row | {"lane": row["lane"] % 16, "class": row["lane"] // 16}) for n, row in enumerate(rows)]
+    cuts = sorted({cut for cut in cuts if 0 < cut < len(rows)})
+    got = run(superbox, given, cuts, set(cuts) if restart else set())
+    expected = road_tolls.answers(lines, road_rules.conditions(road_rules.GPS), lateness=20)
+    assert in_the_papers_order(got) == sorted(expected.outputs)
+    assert len(got["rejects"]) == len(expected.rejects)
