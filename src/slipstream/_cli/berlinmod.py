@@ -262,7 +262,7 @@ def explain(
     conf: Conf = None,
     as_json: Json = False,
 ) -> None:
-    """Show a query's text and Spark's plan for it, with the partitions of the index that it prunes.
+    """Show a query's text and Spark's plan for it: tables in memory, or the partitions of the index that it prunes.
 
     Example: `slipstream berlinmod explain data/small --query 4`
     """
