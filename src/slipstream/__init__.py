@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from slipstream._errors import BadArgument, BadInput, CheckFailed, SlipstreamError, Unavailable
     from slipstream._io.outputs.destinations import Destination
     from slipstream._io.readers.user_sources import Source
+    from slipstream._linear_road.general import RoadSettings, SegmentMinute
     from slipstream._linear_road.rules import Rules
     from slipstream._moving import MovingPoint, Plane
     from slipstream._network.algebra import Network
@@ -62,9 +63,11 @@ _PLACES = {
     "Published": ("_api.streams", "Published"),
     "REPORT": ("_api.reports", "REPORT"),
     "Results": ("_api.results", "Results"),
+    "RoadSettings": ("_linear_road.general", "RoadSettings"),
     "Roads": ("_api.roads", "Roads"),
     "Rules": ("_linear_road.rules", "Rules"),
     "RunningJob": ("_api.jobs", "RunningJob"),
+    "SegmentMinute": ("_linear_road.general", "SegmentMinute"),
     "SlipstreamError": ("_errors", "SlipstreamError"),
     "Source": ("_io.readers.user_sources", "Source"),
     "Stream": ("_api.streams", "Stream"),
@@ -102,9 +105,11 @@ __all__ = [
     "Plane",
     "Published",
     "Results",
+    "RoadSettings",
     "Roads",
     "Rules",
     "RunningJob",
+    "SegmentMinute",
     "SlipstreamError",
     "Source",
     "Stream",
