@@ -26,7 +26,10 @@ van-3,"[POINT(0 30)@2026-05-04 08:00, POINT(0 30)@2026-05-04 08:10]"
 """
 
 #: examples with trips outside of :mod:`slipstream.functions`
-WITH_TRIPS = ("slipstream._moving.functions.register",)
+WITH_TRIPS = (
+    "slipstream._moving.functions.register",
+    *(f"slipstream._api.joins.{name}" for name in ("near", "meetings", "convoys", "passes")),
+)
 
 
 @pytest.fixture(autouse=True)

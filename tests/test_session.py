@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import gc
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyspark
@@ -222,12 +224,26 @@ def test_workers_import_what_is_installed_not_sparks_archives(spark: SparkSessio
         import pyspark
 
         for _ in batches:
-            imported = "numba" in sys.modules
-            yield pa.record_batch({"file": [pyspark.__file__], "imported": [imported]})
+            imported, frozen = "numba" in sys.modules, gc.get_freeze_count()
+            yield pa.record_batch({"file": [pyspark.__file__], "imported": [imported], "frozen": [frozen]})
 
-    (found,) = spark.range(0, 1, 1, 1).mapInArrow(where, "file string, imported boolean").collect()
+    (found,) = spark.range(0, 1, 1, 1).mapInArrow(where, "file string, imported boolean, frozen long").collect()
     assert (found.file, found.imported) == (pyspark.__file__, True)
+    assert found.frozen > 50_000, "what was imported is left out of garbage collections"
     assert os.environ["PYSPARK_PYTHON"] == sys.executable  # what is in a private folder is not for children
+
+
+def test_what_a_worker_has_loaded_is_left_out_of_garbage_collections_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[Any] = []
+    monkeypatch.setattr(gc, "freeze", lambda: done.append("freeze"))
+
+    def work(sock: Any, authenticated: bool) -> int:
+        done.append((sock, authenticated))
+        return sock % 2
+
+    kept = workers.keep_loaded(work)
+    assert [kept(task, True) for task in range(6)] == [0, 1] * 3
+    assert done == [(0, True), (1, True), (2, True), (3, True), "freeze", (4, True), (5, True)]
 
 
 def test_workers_run_this_python_where_nothing_temporary_can_be_executed(

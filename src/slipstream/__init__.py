@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
     from slipstream import functions, testing, udf
     from slipstream._api.jobs import Job, RunningJob
+    from slipstream._api.joins import convoys, meetings, near, passes
     from slipstream._api.reports import REPORT
     from slipstream._api.results import JobStatus, Output, Results, open
+    from slipstream._api.roads import Roads
     from slipstream._api.sources import from_dataframe, read, table
     from slipstream._api.streams import Kept, Published, Stream, Table, Tolled, Window
     from slipstream._api.trips import Trips
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from slipstream._errors import BadArgument, BadInput, CheckFailed, SlipstreamError, Unavailable
     from slipstream._io.outputs.destinations import Destination
     from slipstream._io.readers.user_sources import Source
+    from slipstream._linear_road.general import RoadSettings, SegmentMinute
     from slipstream._linear_road.rules import Rules
     from slipstream._moving import MovingPoint, Plane
     from slipstream._network.algebra import Network
@@ -60,8 +63,11 @@ _PLACES = {
     "Published": ("_api.streams", "Published"),
     "REPORT": ("_api.reports", "REPORT"),
     "Results": ("_api.results", "Results"),
+    "RoadSettings": ("_linear_road.general", "RoadSettings"),
+    "Roads": ("_api.roads", "Roads"),
     "Rules": ("_linear_road.rules", "Rules"),
     "RunningJob": ("_api.jobs", "RunningJob"),
+    "SegmentMinute": ("_linear_road.general", "SegmentMinute"),
     "SlipstreamError": ("_errors", "SlipstreamError"),
     "Source": ("_io.readers.user_sources", "Source"),
     "Stream": ("_api.streams", "Stream"),
@@ -71,8 +77,12 @@ _PLACES = {
     "Trips": ("_api.trips", "Trips"),
     "Unavailable": ("_errors", "Unavailable"),
     "Window": ("_api.streams", "Window"),
+    "convoys": ("_api.joins", "convoys"),
     "from_dataframe": ("_api.sources", "from_dataframe"),
+    "meetings": ("_api.joins", "meetings"),
+    "near": ("_api.joins", "near"),
     "open": ("_api.results", "open"),
+    "passes": ("_api.joins", "passes"),
     "read": ("_api.sources", "read"),
     "table": ("_api.sources", "table"),
 }
@@ -95,8 +105,11 @@ __all__ = [
     "Plane",
     "Published",
     "Results",
+    "RoadSettings",
+    "Roads",
     "Rules",
     "RunningJob",
+    "SegmentMinute",
     "SlipstreamError",
     "Source",
     "Stream",
@@ -106,9 +119,13 @@ __all__ = [
     "Trips",
     "Unavailable",
     "Window",
+    "convoys",
     "from_dataframe",
     "functions",
+    "meetings",
+    "near",
     "open",
+    "passes",
     "read",
     "table",
     "testing",

@@ -75,7 +75,7 @@ def test_one_word_has_one_meaning(path: tuple[str, ...]) -> None:
 
 
 #: options whose values are written differently in different commands: a file or a folder, one value or one per name
-WRITTEN = {"--out", "--input", "--to", "--rate", "--format", "--only"}
+WRITTEN = {"--out", "--input", "--to", "--rate", "--format", "--only", "--as"}
 
 
 def list_options() -> Iterator[tuple[str, Any, str]]:
@@ -94,24 +94,19 @@ def value_of(option: Any) -> str:
     return bare if bare in {"int", "float", "Path"} else "str"
 
 
-#: options that two benchmarks name alike: the numbers of BerlinMOD's queries, and a file of continuous queries
-NAMED_ALIKE = {"--queries"}
-
-
 def test_an_option_has_one_type_in_all_commands() -> None:
     types: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for name, option, command in list_options():
         types[name][value_of(option)].append(command)
     assert len(types) > 100
-    assert {name: dict(uses) for name, uses in types.items() if len(uses) > 1 and name not in NAMED_ALIKE} == {}
+    assert {name: dict(uses) for name, uses in types.items() if len(uses) > 1} == {}
 
 
 def test_an_option_takes_one_kind_of_value_in_all_commands() -> None:
     metavars: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for name, option, command in list_options():
         metavars[name][option.metavar].append(command)
-    known = WRITTEN | NAMED_ALIKE
-    assert {name: dict(uses) for name, uses in metavars.items() if len(uses) > 1 and name not in known} == {}
+    assert {name: dict(uses) for name, uses in metavars.items() if len(uses) > 1 and name not in WRITTEN} == {}
 
 
 def test_values_are_named_by_what_they_are() -> None:

@@ -134,7 +134,7 @@ class Bench:
         if cell.form == SNAPSHOT:
             equal = Evaluation(events, self.given, cell.complete).agrees(cell.query, sink.answers)
         if out is not None:
-            csv.write_csv(sink.answers, out / f"{cell.name}.csv")
+            csv.write_csv(sink.answers, out / f"{cell.name}.csv", csv.WriteOptions(quoting_header="none"))
         rate = round(len(events) / wall)
         return Result(ENGINE, f"Q{cell.query}", cell.form, len(events), sink.counts[ANSWERS], rate, equal)
 

@@ -1,79 +1,20 @@
-"""Operators on moving points, as functions of DataFrame columns.
-
-    import slipstream.functions as sf
-
-    trips.select("id", sf.travelled("Trip")).where(sf.passes("Trip", sf.point("x", "y")))
-
-Every function takes columns or their names. The same operators are functions of Spark SQL after
-``slipstream.functions.register(spark)``; ``Results.trips().where(...)`` registers them itself.
-docs/reference/operators.md has what each takes and returns.
-
-In the examples, ``trips`` has the trips of three vans: ``van-1`` leaves the depot at (0, 0) at 8:00, reaches (600, 0)
-two minutes and (600, 400) four minutes later; ``van-2`` takes the same way a minute after it; ``van-3`` stands at
-(0, 30) until 8:10.
-"""
+"""BerlinMOD's operators on moving points, and those on arrays of them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from slipstream._moving.functions import operator, register
+from slipstream._moving.functions import operator
+from slipstream.functions.columns import Columnlike, Of, column, name_for
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-#: a column, or its name
-Columnlike: TypeAlias = "Column | str"
 
-__all__ = [
-    "arrives",
-    "at",
-    "at_bool",
-    "at_each",
-    "at_most",
-    "atinstant",
-    "atinstant_each",
-    "atperiods",
-    "atperiods_each",
-    "circle",
-    "concat_all",
-    "deftime",
-    "distance",
-    "dwells",
-    "enters",
-    "final",
-    "initial",
-    "inside",
-    "inst",
-    "intersection",
-    "isempty",
-    "leaves",
-    "line_distance",
-    "passes",
-    "passes_each",
-    "periods",
-    "point",
-    "present",
-    "present_each",
-    "problem",
-    "register",
-    "sometimes",
-    "trajectory",
-    "travelled",
-    "travelled_all",
-    "united",
-    "val",
-]
+def atinstant(trip: Columnlike, instant: Columnlike, *, of: Of = "mpoint") -> Column:
+    """Return the position of a moving point, or the value of what changes, at an instant; null if undefined.
 
-
-def _column(given: Columnlike) -> Column:
-    from pyspark.sql import functions as sf
-
-    return sf.col(given) if isinstance(given, str) else given
-
-
-def atinstant(trip: Columnlike, instant: Columnlike) -> Column:
-    """Return the position of a moving point at an instant; null where it is nowhere.
+    Values over time need their type, ``of``; in SQL it is part of the name: ``atinstant_tfloat``.
 
     >>> from pyspark.sql import functions as F
     >>> import slipstream.functions as sf
@@ -83,8 +24,14 @@ def atinstant(trip: Columnlike, instant: Columnlike) -> Column:
     0  van-1  600.0  200.0
     1  van-2  600.0    0.0
     2  van-3    0.0   30.0
+    >>> speed = sf.atinstant(sf.speed("Trip"), when, of="tfloat")
+    >>> trips.select("id", speed.alias("metres per second")).toPandas()
+          id  metres per second
+    0  van-1           3.333333
+    1  van-2           3.333333
+    2  van-3           0.000000
     """
-    return operator("atinstant")(trip, instant)
+    return operator(name_for("atinstant", of))(trip, instant)
 
 
 def atinstant_each(trip: Columnlike, instants: Columnlike) -> Column:
@@ -184,8 +131,10 @@ def passes_each(trip: Columnlike, places: Columnlike) -> Column:
     return operator("passes_each")(trip, places)
 
 
-def at(trip: Columnlike, place: Columnlike) -> Column:
+def at(trip: Columnlike, place: Columnlike, *, of: Of = "mpoint") -> Column:
     """Restrict a moving point to the times when it is at a point (within 1e-6 m) or in a region.
+
+    A value over time (name its type in ``of``) is restricted to when it has a given value.
 
     >>> from pyspark.sql import functions as F
     >>> import slipstream.functions as sf
@@ -196,8 +145,14 @@ def at(trip: Columnlike, place: Columnlike) -> Column:
     0  van-1          50.0
     1  van-2          50.0
     2  van-3           0.0
+    >>> standing = sf.at(sf.speed("Trip"), F.lit(0), of="tfloat")
+    >>> trips.select("id", sf.duration(standing).alias("seconds")).toPandas()
+          id  seconds
+    0  van-1      0.0
+    1  van-2      0.0
+    2  van-3    600.0
     """
-    return operator("at")(trip, place)
+    return operator(name_for("at", of))(trip, place)
 
 
 def at_each(trip: Columnlike, places: Columnlike) -> Column:
@@ -216,8 +171,8 @@ def at_each(trip: Columnlike, places: Columnlike) -> Column:
     return operator("at_each")(trip, places)
 
 
-def atperiods(trip: Columnlike, periods: Columnlike) -> Column:
-    """Restrict a moving point to periods.
+def atperiods(trip: Columnlike, periods: Columnlike, *, of: Of = "mpoint") -> Column:
+    """Restrict a moving point, or a value over time (name its type in ``of``), to periods.
 
     >>> from pyspark.sql import functions as F
     >>> import slipstream.functions as sf
@@ -228,8 +183,14 @@ def atperiods(trip: Columnlike, periods: Columnlike) -> Column:
     0  van-1   600.0
     1  van-2   300.0
     2  van-3     0.0
+    >>> speed = sf.atperiods(sf.speed("Trip"), sf.periods(*first), of="tfloat")
+    >>> trips.select("id", sf.max_value(speed).alias("metres per second")).toPandas()
+          id  metres per second
+    0  van-1                5.0
+    1  van-2                5.0
+    2  van-3                0.0
     """
-    return operator("atperiods")(trip, periods)
+    return operator(name_for("atperiods", of))(trip, periods)
 
 
 def atperiods_each(trip: Columnlike, periods: Columnlike) -> Column:
@@ -246,6 +207,41 @@ def atperiods_each(trip: Columnlike, periods: Columnlike) -> Column:
     2  van-3      [0.0, 0.0]
     """
     return operator("atperiods_each")(trip, periods)
+
+
+def minus(trip: Columnlike, place: Columnlike, *, of: Of = "mpoint") -> Column:
+    """Restrict a moving point to the times when it is not at a point (within 1e-6 m) or in a region.
+
+    A value over time (name its type in ``of``) is restricted to when it has another value.
+
+    >>> from pyspark.sql import functions as F
+    >>> import slipstream.functions as sf
+    >>> depot = sf.circle(sf.point(F.lit(0), F.lit(0)), F.lit(50), F.lit(4))
+    >>> trips.select("id", F.round(sf.travelled(sf.minus("Trip", depot))).alias("metres")).toPandas()
+          id  metres
+    0  van-1   950.0
+    1  van-2   950.0
+    2  van-3     0.0
+    """
+    return operator(name_for("minus", of))(trip, place)
+
+
+def minusperiods(trip: Columnlike, periods: Columnlike, *, of: Of = "mpoint") -> Column:
+    """Restrict a moving point, or a value over time (name its type in ``of``), to outside of periods.
+
+    What is left ends one microsecond before a period, and begins one after it.
+
+    >>> from pyspark.sql import functions as F
+    >>> import slipstream.functions as sf
+    >>> first = [F.lit(f"2026-05-04 08:0{n}:00").cast("timestamp") for n in (0, 2)]
+    >>> rest = sf.minusperiods("Trip", sf.periods(*first))
+    >>> trips.select("id", F.round(sf.travelled(rest)).alias("metres")).toPandas()
+          id  metres
+    0  van-1   400.0
+    1  van-2   700.0
+    2  van-3     0.0
+    """
+    return operator(name_for("minusperiods", of))(trip, periods)
 
 
 def deftime(moving: Columnlike) -> Column:
@@ -546,7 +542,7 @@ def point(x: Columnlike, y: Columnlike) -> Column:
     """
     from pyspark.sql import functions as sf
 
-    return sf.struct(_column(x).cast("double").alias("x"), _column(y).cast("double").alias("y"))
+    return sf.struct(column(x).cast("double").alias("x"), column(y).cast("double").alias("y"))
 
 
 def periods(begin: Columnlike, end: Columnlike) -> Column:
@@ -560,7 +556,7 @@ def periods(begin: Columnlike, end: Columnlike) -> Column:
     """
     from pyspark.sql import functions as sf
 
-    return sf.struct(sf.array(_column(begin)).alias("begin"), sf.array(_column(end)).alias("end"))
+    return sf.struct(sf.array(column(begin)).alias("begin"), sf.array(column(end)).alias("end"))
 
 
 def val(position: Columnlike) -> Column:
@@ -575,7 +571,7 @@ def val(position: Columnlike) -> Column:
     """
     from pyspark.sql import functions as sf
 
-    whole = _column(position)
+    whole = column(position)
     return sf.struct(whole["x"].alias("x"), whole["y"].alias("y"))
 
 
@@ -589,4 +585,4 @@ def inst(position: Columnlike) -> Column:
     1  van-2 2026-05-04 08:05:00
     2  van-3 2026-05-04 08:10:00
     """
-    return _column(position)["t"]
+    return column(position)["t"]
