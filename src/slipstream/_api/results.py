@@ -13,7 +13,8 @@ import pyarrow as pa
 from slipstream._api import html
 from slipstream._api.committed import batch_at, own_columns, quoted
 from slipstream._api.streams import Published
-from slipstream._api.trips import Archived, Trips
+from slipstream._api.trip_tables import Archived
+from slipstream._api.trips import Trips
 from slipstream._archive.files import TRIPS
 from slipstream._cuboid.query.one_off import run_query
 from slipstream._cuboid.snapshots.files import FILE as CATALOGUE
