@@ -17,10 +17,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from slipstream._moving.functions import operator, register
+from slipstream._moving.functions import operator
+from slipstream._moving.functions import register as _register_operators
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
+    from pyspark.sql import Column, SparkSession
 
 #: a column, or its name
 Columnlike: TypeAlias = "Column | str"
@@ -60,6 +61,25 @@ __all__ = [
     "united",
     "val",
 ]
+
+
+def register(spark: SparkSession) -> None:
+    """Register every operator as a SQL function of the session, and the table function ``trajectories``.
+
+    None of the session's settings change.
+
+    >>> import slipstream.functions as sf
+    >>> sf.register(trips.sparkSession)
+    >>> trips.selectExpr("id", "travelled(Trip) AS metres").toPandas()
+          id  metres
+    0  van-1  1000.0
+    1  van-2  1000.0
+    2  van-3     0.0
+    """
+    from slipstream._trajectories import sql
+
+    _register_operators(spark)
+    sql.register(spark)
 
 
 def _column(given: Columnlike) -> Column:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from typing import Any
 
@@ -76,7 +77,7 @@ ROWS = st.lists(
 def test_trips_and_rejects_are_those_of_the_rules(rows, speed, cuts, enough):
     """In any division into batches, and however many positions are judged at once."""
     whole, places = positions(rows), sorted({0, len(rows), *(cut for cut in cuts if cut <= len(rows))})
-    batches = [whole.slice(a, b - a) for a, b in zip(places, places[1:], strict=False)]
+    batches = [whole.slice(a, b - a) for a, b in itertools.pairwise(places)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(assembling, "_ENOUGH", enough)
         assembler = Assembler(Rules(GAP, speed), "", System(""), _enough=enough)

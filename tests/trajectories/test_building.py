@@ -39,9 +39,13 @@ def read_trips(trips: ss.Trips, spark: Any) -> list[tuple[str, list[tuple[int, f
     table = trips.to_spark(spark).orderBy("id", "number").toArrow()
     found = []
     for name, trip in zip(table["id"].to_pylist(), table["Trip"].to_pylist(), strict=True):
-        micros = [round(t.timestamp() * 1e6) for t in trip["t"]]
-        found.append((name, list(zip(micros, trip["x"], trip["y"], strict=True))))
+        found.append((name, read_vertices(trip)))
     return found
+
+
+def read_vertices(trip: dict[str, Any]) -> list[tuple[int, float, float]]:
+    micros = [round(t.timestamp() * 1e6) for t in trip["t"]]
+    return list(zip(micros, trip["x"], trip["y"], strict=True))
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -104,7 +108,10 @@ def test_every_row_that_cannot_be_used_has_its_reason(spark, zone):
         ([START + 0.0, START + 60.0], {"time_unit": "s"}),
         ([str(START), str(START + 60)], {"time_unit": "s"}),
         (["04/05/2026 08:00:00", "04/05/2026 08:01:00"], {"time_format": "dd/MM/yyyy HH:mm:ss"}),
-        (["04/05/2026 10:00:00", "04/05/2026 10:01:00"], {"time_format": "dd/MM/yyyy HH:mm:ss", "time_zone": "+02:00"}),
+        (
+            ["04/05/2026 10:00:00", "04/05/2026 10:01:00"],
+            {"time_format": "dd/MM/yyyy HH:mm:ss", "time_zone": "Europe/Berlin"},
+        ),
         (["2026-05-04 10:00:00", "2026-05-04T10:01:00"], {"time_zone": "Europe/Berlin"}),
         (["2026-05-04 08:00:00 UTC", "2026-05-04T08:01:00.000Z"], {"time_zone": "Europe/Berlin"}),
         (pd.to_datetime(["2026-05-04 10:00", "2026-05-04 10:01"]), {"time_zone": "Europe/Berlin"}),
@@ -112,8 +119,6 @@ def test_every_row_that_cannot_be_used_has_its_reason(spark, zone):
     ],
 )
 def test_times_of_any_kind_are_instants(spark, times, options):
-    if options.get("time_zone") == "+02:00":
-        options = {**options, "time_zone": "Europe/Berlin"}
     frame = pd.DataFrame({"id": 7, "time": times, "lon": [13.4, 13.41], "lat": [52.5, 52.5]})
     (trip,) = ss.trajectories(frame, **options).to_points().values()
     assert [t // 1_000_000 for t in trip.t.tolist()] == [START, START + 60]
@@ -198,3 +203,41 @@ def test_columns_to_keep_decide_between_identical_rows(spark):
     for one in (frame, frame.iloc[::-1]):
         trips = ss.trajectories(one, keep="my kind")
         assert [row["my kind"] for row in trips.to_spark(spark).collect()] == ["bus"]
+
+
+def test_the_table_function_of_sql_gives_the_same_trips(spark):
+    import slipstream.functions as sf
+
+    rows = fixes(200)
+    expected, lost = divide(rows, 60_000_000, 25.0)
+    sf.register(spark)
+    spark.createDataFrame(as_frame(rows)).repartition(3).createOrReplaceTempView("fixes")
+    made = spark.sql(
+        "SELECT * FROM trajectories(TABLE(fixes) PARTITION BY id, "
+        "to => 'EPSG:32633', gap => '1 minute', max_speed => '90 km/h')"
+    ).toArrow()
+    trips = [row for row in made.sort_by([("id", "ascending"), ("number", "ascending")]).to_pylist() if row["Trip"]]
+    found = [(row["id"], read_vertices(row["Trip"])) for row in trips]
+    assert found == expected
+    assert made.num_rows - len(trips) == lost.total()
+
+
+def test_the_table_function_projects_degrees(spark):
+    import slipstream.functions as sf
+
+    sf.register(spark)
+    made = (
+        spark.sql(
+            """SELECT * FROM trajectories(TABLE(
+             SELECT * FROM VALUES ('a', TIMESTAMP '2026-05-04 08:00:00', 13.4D, 52.5D),
+                                  ('a', TIMESTAMP '2026-05-04 08:01:00', 13.41D, 52.5D),
+                                  ('a', TIMESTAMP '2026-05-04 08:02:00', 400D, 52.5D),
+                                  ('a', NULL, 13.41D, 52.5D) AS t(id, time, lon, lat)
+           ) PARTITION BY id, to => 'EPSG:32633')"""
+        )
+        .toArrow()
+        .to_pylist()
+    )
+    assert sorted(row["reason"] or "" for row in made) == ["", "no time", "off the globe"]
+    (trip,) = [row["Trip"] for row in made if row["Trip"]]
+    assert [round(x) for x in trip["x"]] == [391391, 392069]

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from slipstream._api.trip_tables import Computed
 from slipstream._api.trips import Trips
-from slipstream._api.types import seconds
 from slipstream._errors import BadArgument
 from slipstream._moving import Plane
 from slipstream._spark import session
@@ -19,7 +19,7 @@ from slipstream._tools.locations import local
 from slipstream._trajectories.building import build
 from slipstream._trajectories.inputs import Input, read_frame
 from slipstream._trajectories.mapping import Mapping, make_mapping
-from slipstream._trajectories.rules import Rules, parse_speed
+from slipstream._trajectories.rules import Rules
 
 if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame
@@ -103,9 +103,19 @@ def trajectories(
     0  van-1   822.0
     """
     mapping = make_mapping(
-        id=id, time=time, lon=lon, lat=lat, x=x, y=y, crs=crs, keep=keep, unit=time_unit, form=time_format, zone=time_zone
+        id=id,
+        time=time,
+        lon=lon,
+        lat=lat,
+        x=x,
+        y=y,
+        crs=crs,
+        keep=keep,
+        unit=time_unit,
+        form=time_format,
+        zone=time_zone,
     )
-    rules = Rules(round(seconds(gap, "gap") * 1_000_000), parse_speed(max_speed))
+    rules = Rules.parse(gap, max_speed)
     if units not in (None, "m"):
         raise BadArgument(f"units={units!r} is unknown.", hint='Use units="m", or omit it.', code="unknown-value")
     frame, where = _open(positions, format, as_of, mapping)
@@ -132,7 +142,7 @@ def _open(
         return _check_static(positions), "positions"  # type: ignore[arg-type]
     table = positions if isinstance(positions, pa.Table) else pa.Table.from_pandas(positions, preserve_index=False)
     mapping.find(table.column_names, "positions")
-    return _create(session.build("slipstream"), table), "positions"
+    return _create(session.build("slipstream"), table, mapping), "positions"
 
 
 def _check_static(frame: DataFrame) -> DataFrame:
@@ -145,9 +155,16 @@ def _check_static(frame: DataFrame) -> DataFrame:
     return frame
 
 
-def _create(spark: SparkSession, table: pa.Table) -> DataFrame:
+def _create(spark: SparkSession, table: pa.Table, mapping: Mapping) -> DataFrame:
     """A Spark DataFrame of an Arrow table; Spark knows no nanoseconds and no dictionaries."""
-    return spark.createDataFrame(pa.table({name: _spark_column(table[name]) for name in table.column_names}))
+    columns = {name: _spark_column(table[name]) for name in table.column_names}
+    time = columns[mapping.time]
+    if pa.types.is_timestamp(time.type) and time.type.tz is None:
+        # Spark would take it for a time of its session's zone
+        columns[mapping.time] = pc.assume_timezone(
+            time, timezone=mapping.time_zone, ambiguous="earliest", nonexistent="latest"
+        )
+    return spark.createDataFrame(pa.table(columns))
 
 
 def _spark_column(column: pa.ChunkedArray) -> Any:

@@ -193,10 +193,12 @@ def count_facts(counts: Any) -> dict[str, Any]:
 
 def name_system(rows: DataFrame, crs: str) -> DataFrame:
     """Return trips whose column says which reference system it has."""
-    from pyspark.sql import functions as F
+    from pyspark.sql import functions as sf
 
-    return rows.withColumn(TRIP, F.col(TRIP).alias(TRIP, metadata={CRS_KEY: crs})) if crs else rows
+    return rows.withColumn(TRIP, sf.col(TRIP).alias(TRIP, metadata={CRS_KEY: crs})) if crs else rows
 
 
 def _no_past(where: str) -> BadArgument:
-    return BadArgument(f"{where}: trips of files have no past.", hint="Use as_of on the trips of a job.", code="not-kept")
+    return BadArgument(
+        f"{where}: trips of files have no past.", hint="Use as_of on the trips of a job.", code="not-kept"
+    )

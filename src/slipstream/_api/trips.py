@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +21,15 @@ from slipstream._moving.systems import System
 from slipstream._moving.value import to_arrow
 from slipstream._spark import session
 from slipstream._tools.locations import local
+from slipstream._trajectories import drawing
 from slipstream._trajectories.data import Data, write
+from slipstream._trajectories.exchange.export import export
+from slipstream._trajectories.exchange.tables import is_temporal, read_temporal
 
 if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame
     from pyspark.sql import DataFrame, SparkSession
+
 
 @dataclass(frozen=True)
 class Trips:
@@ -71,7 +76,7 @@ class Trips:
         Parameters
         ----------
         where
-            A folder that :meth:`write` or ``slipstream trajectories build`` made; a file, or a folder of files.
+            A folder that :meth:`write` or ``slipstream trajectories build`` made; a file, or a folder of them.
         format
             gpx (a trip per file); csv (with a header, a row per instant); wkt (MobilityDB's text, a trip per line);
             mfjson (OGC Moving Features: a moving point or features, or one per line). By default what the name says.
@@ -97,6 +102,8 @@ class Trips:
         place = Path(local(where) if isinstance(where, str) else where)
         if Data.is_at(place):
             return cls(Stored(Data.open(place)))
+        if is_temporal(place):
+            return cls(Recorded(str(place), *read_temporal(place)))
         crs = System.parse(plane).name if plane else ""
         return cls._recorded(str(place), Reading(format, plane, id, time, x, y, trip, units).read(place), crs)
 
@@ -215,6 +222,42 @@ class Trips:
         """Return a TrajectoryCollection; needs MovingPandas. ``crs`` is by default that of the trips."""
         return tracks.to_movingpandas(self.to_points(id), crs or self.crs or None)
 
+    def explore(self, *, trips: int = drawing.MOST_TRIPS) -> Map:
+        """Return a map to look at in a notebook: with a slider for the time, and colours for the speed.
+
+        It shows at most so many ``trips``, and needs no network: it has no background.
+
+        >>> import slipstream as ss
+        >>> van = ss.MovingPoint.from_wkt("[POINT(0 0)@2026-05-04 08:00:00, POINT(600 0)@2026-05-04 08:01:00]")
+        >>> ss.Trips.from_points({"van": van}).explore()
+        <Map points: 1 trip>
+        """
+        found = drawing.prepare(self._some(trips), self.crs)
+        return Map(str(self._of), drawing.make_page(found, str(self._of)), found.trips)
+
+    def draw(self, out: str | Path, *, trips: int = drawing.MOST_TRIPS) -> None:
+        """Write the map of :meth:`explore` as a page (.html), or a picture of it (.png, .svg, .pdf)."""
+        drawing.draw(self._some(trips), self.crs, str(self._of), Path(local(out) if isinstance(out, str) else out))
+
+    def export(self, out: str | Path, format: str = "") -> None:
+        """Write the trips in a format of others: one file, or for GPX a folder.
+
+        ``format`` is geoparquet, geometry (Parquet's own type), temporalparquet (MobilityDB's convention), mfjson,
+        geojson (with times, for kepler.gl), gpx, kml or wkt; by default what the name of the file says.
+
+        >>> import slipstream as ss
+        >>> van = ss.MovingPoint.from_wkt("[POINT(0 0)@2026-05-04 08:00:00, POINT(600 0)@2026-05-04 08:01:00]")
+        >>> ss.Trips.from_points({"van": van}, crs="EPSG:32633").export("vans.parquet", "temporalparquet")
+        >>> ss.Trips.read("vans.parquet").to_points()["van"].length
+        600.0
+        """
+        place = Path(local(out) if isinstance(out, str) else out)
+        export(self._some(len(self)).to_batches(), self.crs, place, format)
+
+    def _some(self, rows: int) -> pa.Table:
+        """At most so many trips as an Arrow table."""
+        return self.to_spark().limit(rows).toArrow() if self._conditions else self._of.some(rows)
+
     def _rows(self, id: str) -> list[tuple[Any, Mapping[str, Any]]]:
         """Each trip with the value of a column."""
         if self._conditions:
@@ -231,11 +274,23 @@ class Trips:
         return f"<Trips {self._of}{kept}>" if kept else f"<Trips {self._of}: {len(self)}>"
 
     def _repr_html_(self) -> str:
-        if self._conditions:
-            points = [row[TRIP] for row in self.to_spark().select(TRIP).limit(html.MOST_TRIPS).collect()]
-        else:
-            points = self._of.some(html.MOST_TRIPS)[TRIP].to_pylist()
-        return html.trips(points, str(self._of))
+        return html.trips(self._some(html.MOST_TRIPS)[TRIP].to_pylist(), str(self._of))
+
+
+@dataclass(frozen=True)
+class Map:
+    """A page that a notebook shows."""
+
+    title: str
+    page: str
+    trips: int
+
+    def __repr__(self) -> str:
+        return f"<Map {self.title}: {self.trips} {'trip' if self.trips == 1 else 'trips'}>"
+
+    def _repr_html_(self) -> str:
+        style = "width:100%;height:520px;border:1px solid #cbd2d9;border-radius:6px"
+        return f'<iframe srcdoc="{escape(self.page)}" style="{style}" sandbox="allow-scripts"></iframe>'
 
 
 def _crs_of(frame: Any) -> str:

@@ -8,12 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from slipstream._cli.common.checks import check_new
+from slipstream._cli.common.checks import check_new, check_there, check_writable
 from slipstream._cli.common.commands import Family
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, start_spark
 from slipstream._cli.common.overwriting import HINT, Overwrite, replacing
 from slipstream._errors import BadArgument
 from slipstream._spark.session import LOCAL
+from slipstream._tools.progress import say
+from slipstream._tools.staging import check_makeable
 
 app = Family(
     name="trajectories",
@@ -23,6 +25,7 @@ app = Family(
 )
 
 Data = Annotated[Path, typer.Argument(metavar="DATA", help="A folder that `trajectories build` made.")]
+_NO_DATA = "`slipstream trajectories build INPUT --out DATA` makes one."
 #: what --columns may name
 _COLUMNS = ("id", "time", "lon", "lat", "x", "y")
 
@@ -38,7 +41,7 @@ def build(
         Path,
         typer.Argument(
             metavar="INPUT",
-            help="CSV, Parquet, GPX, GeoLife (.plt) or GTFS-realtime (.pb), a file or a folder of them, or a Delta table.",
+            help="A file or folder of CSV, Parquet, GPX, GeoLife (.plt) or GTFS-realtime (.pb), or a Delta table.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", help="The folder to write.")],
@@ -55,7 +58,9 @@ def build(
     max_speed: Annotated[
         str,
         typer.Option(
-            metavar="SPEED", help="Reject positions that only a faster movement reaches: '200 km/h'.", show_default=False
+            metavar="SPEED",
+            help="Reject positions that only a faster movement reaches: '200 km/h'.",
+            show_default=False,
         ),
     ] = "",
     crs: Annotated[
@@ -83,7 +88,8 @@ def build(
         str, typer.Option(help="The unit of times that are numbers: s, ms, us or ns since 1970.", show_default=False)
     ] = "",
     time_format: Annotated[
-        str, typer.Option(help="The pattern of times, such as 'dd/MM/yyyy HH:mm:ss'; else ISO 8601.", show_default=False)
+        str,
+        typer.Option(help="The pattern of times, such as 'dd/MM/yyyy HH:mm:ss'; else ISO 8601.", show_default=False),
     ] = "",
     time_zone: Annotated[str, typer.Option(help="The zone of times without one.")] = "UTC",
     as_of: Annotated[
@@ -107,15 +113,15 @@ def build(
 
     `slipstream trajectories build rides --out trips --gap 10m` a folder of GPX files
 
-    `slipstream trajectories build ais.csv --columns id=MMSI,time=BaseDateTime,lon=LON,lat=LAT --max-speed '60 kn' --out ships`
+    `slipstream trajectories build ais.csv --columns id=MMSI,time=BaseDateTime,lon=LON,lat=LAT --out ships` AIS
     """
+    check_there(input_, hint="Give a file of positions or a folder of them.")
     if not overwrite:
         check_new(out, hint=HINT)
-    from slipstream._api.types import seconds
     from slipstream._moving.systems import System, require_metric
     from slipstream._trajectories.inputs import Input
     from slipstream._trajectories.mapping import make_mapping
-    from slipstream._trajectories.rules import Rules, parse_speed
+    from slipstream._trajectories.rules import Rules
 
     named = _parse_columns(columns or [])
     mapping = make_mapping(
@@ -126,7 +132,7 @@ def build(
         form=time_format,
         zone=time_zone,
     )
-    rules = Rules(round(seconds(gap, "--gap") * 1_000_000), parse_speed(max_speed or None))
+    rules = Rules.parse(gap, max_speed or None)
     target = require_metric(System.parse(to), "--to") if to else None
     source = Input.find(input_, format_, as_of or None)
     mapping = mapping.find(source.columns, str(input_))
@@ -175,8 +181,83 @@ def describe(data: Data, as_json: Json = False) -> None:
 
     Example: `slipstream trajectories describe trips`
     """
+    check_there(data, hint=_NO_DATA)
     from slipstream._trajectories.data import Data as Folder
     from slipstream._trajectories.describing import describe as describe_trips
 
     opened = Folder.open(data)
     show(_summarise(opened) | describe_trips(opened), as_json=as_json, title=str(data))
+
+
+@app.command()
+def draw(
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", help="A map (.html) or a picture (.png, .svg, .pdf).")] = Path(
+        "map.html"
+    ),
+    trips: Annotated[int, typer.Option("--trips", min=1, metavar="N", help="How many trips to draw.")] = 5_000,
+    as_json: Json = False,
+) -> None:
+    """Draw trips: a page with a map, a slider for the time and colours for the speed, or a picture. Needs no Spark.
+
+    The page has everything in it, loads nothing, and works offline.
+
+    Examples:
+
+    `slipstream trajectories draw trips --out map.html`
+
+    `slipstream trajectories draw trips --out map.png --trips 500`
+    """
+    check_there(data, hint=_NO_DATA)
+    check_writable(out, "--out")
+    from slipstream._trajectories import drawing
+    from slipstream._trajectories.data import Data as Folder
+
+    drawing.check_format(out)
+    opened = Folder.open(data)
+    found = drawing.draw(opened.read_some(trips), opened.crs, data.name, out)
+    facts = {"out": str(out), "trips": found.trips, "of": opened.counts.trips, "every_nth_position": found.step}
+    if as_json:
+        show(facts, as_json=True)
+    else:
+        say(f"{'Map' if out.suffix.lower() == drawing.HTML else 'Picture'}: {out} ({found.trips:,} trips)")
+
+
+@app.command()
+def export(
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", help="The file to write; for GPX, the folder.")],
+    format_: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            help="geoparquet, geometry, temporalparquet, mfjson, geojson, gpx, kml or wkt; else the name decides.",
+            show_default=False,
+        ),
+    ] = "",
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Write trips in a format of others. Needs no Spark.
+
+    geoparquet and geometry have the path of each trip; all other formats have its times too. temporalparquet is
+    MobilityDB's convention: MEOS values that MobilityDB, MobilityDuck and PyMEOS read. geojson is what kepler.gl plays.
+
+    Examples:
+
+    `slipstream trajectories export trips --format temporalparquet --out trips.parquet`
+
+    `slipstream trajectories export trips --out trips.kml`
+    """
+    check_there(data, hint=_NO_DATA)
+    if out.exists() and not overwrite:
+        raise BadArgument(f"--out {out}: exists.", hint=HINT, code="exists")
+    check_makeable(out)
+    from slipstream._trajectories.data import Data as Folder
+    from slipstream._trajectories.exchange import export as formats
+
+    chosen = formats.choose_format(out, format_)
+    opened = Folder.open(data)
+    with replacing(out, overwrite, "*.gpx"):
+        formats.export(opened.read_batches(), opened.crs, out, chosen)
+    show({"out": str(out), "format": chosen, "trips": opened.counts.trips}, as_json=as_json)

@@ -1,8 +1,8 @@
 """Sorted Arrow batches of positions become rows of trips and rejects; the state between batches is small.
 
-A batch has the columns of ``mapping.POSITION`` and those to keep, sorted by id, time and place, with all positions of a
-mover in one partition. Rows whose ``reason`` is set were found unusable before and become rejects as they are. Memory is
-bounded by the longest time without a silence, which has to fit into a row of the result anyway.
+A batch has what ``mapping.read_positions`` returns, sorted by id, time and place, with all positions of a mover in one
+partition. Rows whose ``reason`` is set were found unusable before and become rejects as they are. Memory is bounded by
+the longest time without a silence, which has to fit into a row of the result anyway.
 """
 
 from __future__ import annotations

@@ -57,9 +57,9 @@ class Built:
     @property
     def trips(self) -> DataFrame:
         """A row per trip: id, number, columns to keep, Trip."""
-        from pyspark.sql import functions as F
+        from pyspark.sql import functions as sf
 
-        moving = F.col(TRIP).alias(TRIP, metadata={CRS_KEY: self.crs} if self.crs else {})
+        moving = sf.col(TRIP).alias(TRIP, metadata={CRS_KEY: self.crs} if self.crs else {})
         kept = (f"`{name}`" for name in self.keep)
         return self.both.where(f"{REASON} IS NULL").select("id", NUMBER, *kept, moving)
 
@@ -130,11 +130,11 @@ def _choose_target(positions: DataFrame, mapping: Mapping, to: str | int | Plane
 
 def _fullest_zone(positions: DataFrame) -> Plane:
     """The UTM zone of most positions, which does not depend on their order; refuse data that no zone can hold."""
-    from pyspark.sql import functions as F
+    from pyspark.sql import functions as sf
 
-    zone = F.least(F.floor((F.col(X) + 180) / 6), F.lit(59)).cast("int") + 1
-    good = positions.where(F.col(REASON).isNull())
-    found = good.groupBy(zone.alias("zone"), (F.col(Y) < 0).alias("south")).count().collect()
+    zone = sf.least(sf.floor((sf.col(X) + 180) / 6), sf.lit(59)).cast("int") + 1
+    good = positions.where(sf.col(REASON).isNull())
+    found = good.groupBy(zone.alias("zone"), (sf.col(Y) < 0).alias("south")).count().collect()
     if not found:
         return Plane.utm(33)  # nothing will be projected
     best = min(found, key=lambda row: (-row["count"], row["zone"], row["south"]))
@@ -152,10 +152,10 @@ def _fullest_zone(positions: DataFrame) -> Plane:
 
 
 def _assemble(positions: DataFrame, mapping: Mapping, rules: Rules, target: System | None) -> DataFrame:
-    from pyspark.sql import functions as F
+    from pyspark.sql import functions as sf
 
     # a row without an id belongs to nobody, and goes anywhere
-    key = F.coalesce(F.hash("id"), F.hash(TIME, X, Y, GIVEN))
+    key = sf.coalesce(sf.hash("id"), sf.hash(TIME, X, Y, GIVEN))
     order = ["id", TIME, X, Y, *(f"`{name}`" for name in _sortable(positions, mapping.keep))]
     ordered = positions.repartition(key).sortWithinPartitions(*order)
     source = mapping.system.name if mapping.system else ""
@@ -182,12 +182,12 @@ def _result_columns(positions: DataFrame, keep: tuple[str, ...]) -> str:
 
 
 def _count(both: DataFrame) -> Counts:
-    from pyspark.sql import functions as F
+    from pyspark.sql import functions as sf
 
     totals = both.groupBy(REASON).agg(
-        F.count("*").alias("rows"),
-        F.sum(F.size(f"{TRIP}.t")).alias("vertices"),
-        F.sum(F.when(F.col(NUMBER) == 1, 1).otherwise(0)).alias("movers"),
+        sf.count("*").alias("rows"),
+        sf.sum(sf.size(f"{TRIP}.t")).alias("vertices"),
+        sf.sum(sf.when(sf.col(NUMBER) == 1, 1).otherwise(0)).alias("movers"),
     )
     found = {row[REASON]: row for row in totals.collect()}
     trips = found.pop(None, None)

@@ -87,7 +87,7 @@ class Data:
 
     def to_spark(self, spark: SparkSession, table: str = TRIPS) -> DataFrame:
         """Return the trips, or the rejects, as a DataFrame."""
-        from pyspark.sql import functions as F
+        from pyspark.sql import functions as sf
 
         place = self.folder / table
         if not any(place.glob("*.parquet")):
@@ -96,7 +96,7 @@ class Data:
         if table != TRIPS:
             return rows
         # files that were rewritten by other programs have lost the metadata
-        return rows.withColumn(TRIP, F.col(TRIP).alias(TRIP, metadata={CRS_KEY: self.crs} if self.crs else {}))
+        return rows.withColumn(TRIP, sf.col(TRIP).alias(TRIP, metadata={CRS_KEY: self.crs} if self.crs else {}))
 
     def read_batches(self, rows: int = 1 << 10) -> Iterator[pa.RecordBatch]:
         """Read the trips in batches, without Spark."""

@@ -1,6 +1,6 @@
-"""Tables of positions from files: CSV, Parquet and Delta as they are; GPX, GeoLife and GTFS-realtime as columns.
+"""Tables of positions from files: CSV, Parquet and Delta as they are; GPX, KML, GeoLife and GTFS-realtime as columns.
 
-The three layouts of their own become the columns ``id, time, lon, lat`` and some that can be kept. Files are checked
+The last four become the columns ``id, time, lon, lat`` and some that can be kept. Files are checked
 here, without Spark; ``read_frame`` has Spark's tasks read them.
 """
 
@@ -22,14 +22,23 @@ from slipstream._errors import MALFORMED, BadArgument, BadInput, Unavailable
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-CSV, PARQUET, DELTA, GPX, GEOLIFE, GTFS = "csv", "parquet", "delta", "gpx", "geolife", "gtfs"
-FORMATS = (CSV, PARQUET, DELTA, GPX, GEOLIFE, GTFS)
-_SUFFIXES = {".csv": CSV, ".csv.gz": CSV, ".parquet": PARQUET, ".gpx": GPX, ".plt": GEOLIFE, ".pb": GTFS}
+CSV, PARQUET, DELTA, GPX, KML, GEOLIFE, GTFS = "csv", "parquet", "delta", "gpx", "kml", "geolife", "gtfs"
+FORMATS = (CSV, PARQUET, DELTA, GPX, KML, GEOLIFE, GTFS)
+_SUFFIXES = {
+    ".csv": CSV,
+    ".csv.gz": CSV,
+    ".parquet": PARQUET,
+    ".gpx": GPX,
+    ".kml": KML,
+    ".plt": GEOLIFE,
+    ".pb": GTFS,
+}
 _DELTA_LOG = "_delta_log"
 
 #: the columns of layouts that have no names of their own
 _LAYOUTS = {
     GPX: ("id", "time", "lon", "lat", "name", "elevation"),
+    KML: ("id", "time", "lon", "lat", "file"),
     GEOLIFE: ("id", "time", "lon", "lat", "altitude_feet", "file"),
     GTFS: ("id", "time", "lon", "lat", "route", "trip", "speed", "bearing"),
 }
@@ -132,9 +141,11 @@ def _read_columns(place: Path, format: str, version: int | str | None) -> tuple[
 
 def _csv_header(file: Path) -> tuple[str, ...]:
     try:
-        with gzip.open(file, "rt", encoding="utf-8-sig") if file.suffix == ".gz" else file.open(
-            encoding="utf-8-sig", newline=""
-        ) as lines:
+        with (
+            gzip.open(file, "rt", encoding="utf-8-sig")
+            if file.suffix == ".gz"
+            else file.open(encoding="utf-8-sig", newline="") as lines
+        ):
             header = next(csv.reader(lines), [])
     except (OSError, UnicodeDecodeError, EOFError, csv.Error) as error:
         raise BadInput(
@@ -143,9 +154,7 @@ def _csv_header(file: Path) -> tuple[str, ...]:
     if not any(header):
         raise BadInput(f"{file}: empty.", hint="Its first line names the columns.", code="empty-input")
     if twice := sorted({name for name in header if header.count(name) > 1}):
-        raise BadInput(
-            f"{file}, line 1: column {twice[0]!r} twice.", hint="Rename one of them.", code="duplicate-name"
-        )
+        raise BadInput(f"{file}, line 1: column {twice[0]!r} twice.", hint="Rename one of them.", code="duplicate-name")
     return tuple(header)
 
 
@@ -195,6 +204,7 @@ def read_frame(spark: SparkSession, source: Input) -> DataFrame:
         PARQUET: _read_parquet,
         DELTA: _read_delta,
         GPX: _read_gpx,
+        KML: _read_kml,
         GEOLIFE: _read_geolife,
         GTFS: _read_gtfs,
     }
@@ -231,20 +241,20 @@ def _read_delta(spark: SparkSession, source: Input) -> DataFrame:
 
 
 def _read_geolife(spark: SparkSession, source: Input) -> DataFrame:
-    from pyspark.sql import functions as F
+    from pyspark.sql import functions as sf
 
-    lines = spark.read.text(_paths(source)).select("value", F.col("_metadata.file_path").alias("path"))
-    part = F.split("value", ",")
-    whole = F.size(part) == 7
-    fields = [F.when(whole, F.trim(F.get(part, F.lit(n)))) for n in range(7)]
-    return lines.where(~F.col("value").rlike(_GEOLIFE_HEADER) & (F.trim("value") != "")).select(
-        F.regexp_extract("path", r"([^/]+)/[^/]+/[^/]+$", 1).alias("id"),
+    lines = spark.read.text(_paths(source)).select("value", sf.col("_metadata.file_path").alias("path"))
+    part = sf.split("value", ",")
+    whole = sf.size(part) == 7
+    fields = [sf.when(whole, sf.trim(sf.get(part, sf.lit(n)))) for n in range(7)]
+    return lines.where(~sf.col("value").rlike(_GEOLIFE_HEADER) & (sf.trim("value") != "")).select(
+        sf.regexp_extract("path", r"([^/]+)/[^/]+/[^/]+$", 1).alias("id"),
         # a line that is not one of theirs is an unreadable time, with its text
-        F.when(whole, F.concat_ws(" ", fields[5], fields[6])).otherwise(F.col("value")).alias("time"),
+        sf.when(whole, sf.concat_ws(" ", fields[5], fields[6])).otherwise(sf.col("value")).alias("time"),
         fields[1].alias("lon"),
         fields[0].alias("lat"),
         fields[3].alias("altitude_feet"),
-        F.regexp_extract("path", r"([^/]+)$", 1).alias("file"),
+        sf.regexp_extract("path", r"([^/]+)$", 1).alias("file"),
     )
 
 
@@ -253,9 +263,15 @@ def _read_gpx(spark: SparkSession, source: Input) -> DataFrame:
     return _read_whole_files(spark, source, schema, gpx_rows)
 
 
+def _read_kml(spark: SparkSession, source: Input) -> DataFrame:
+    return _read_whole_files(spark, source, "id string, time string, lon string, lat string, file string", kml_rows)
+
+
 def _read_gtfs(spark: SparkSession, source: Input) -> DataFrame:
     gtfs_messages()
-    schema = "id string, time timestamp, lon double, lat double, route string, trip string, speed double, bearing double"
+    schema = (
+        "id string, time timestamp, lon double, lat double, route string, trip string, speed double, bearing double"
+    )
     return _read_whole_files(spark, source, schema, gtfs_rows)
 
 
@@ -280,21 +296,35 @@ def _read_whole_files(
     return files.select("path", "content").mapInArrow(run, schema)
 
 
-def gpx_rows(path: str, content: bytes) -> list[tuple[Any, ...]]:
-    """Return the track points of a GPX file; a track is called as its file, its name is a column."""
+def _parse_xml(path: str, content: bytes, what: str) -> Any:
     from defusedxml import ElementTree
     from defusedxml.common import DefusedXmlException
 
     try:
-        root: Any = ElementTree.fromstring(content)
+        return ElementTree.fromstring(content)
     except (ElementTree.ParseError, DefusedXmlException, *MALFORMED) as error:
-        raise BadInput(f"{_name(path)}: {error}.", hint="Use a GPX file.", code="unreadable-file") from error
+        raise BadInput(f"{_name(path)}: {error}.", hint=f"Use a {what} file.", code="unreadable-file") from error
+
+
+def gpx_rows(path: str, content: bytes) -> list[tuple[Any, ...]]:
+    """Return the track points of a GPX file; a track is called as its file, its name is a column."""
     id_ = Path(_name(path)).stem
     return [
         (id_, point.findtext("{*}time"), point.get("lon"), point.get("lat"), name, point.findtext("{*}ele"))
-        for track in root.iterfind("{*}trk")
+        for track in _parse_xml(path, content, "GPX").iterfind("{*}trk")
         for name in (track.findtext("{*}name"),)
         for point in track.iterfind("{*}trkseg/{*}trkpt")
+    ]
+
+
+def kml_rows(path: str, content: bytes) -> list[tuple[Any, ...]]:
+    """Return the positions of the tracks in a KML file, called as their placemarks."""
+    stem = Path(_name(path)).stem
+    return [
+        (place.findtext("{*}name") or stem, when.text, *[*(coordinate.text or "").split(), "", ""][:2], stem)
+        for place in _parse_xml(path, content, "KML").iter("{*}Placemark")
+        for track in place.iter("{*}Track")
+        for when, coordinate in zip(track.iterfind("{*}when"), track.iterfind("{*}coord"), strict=False)
     ]
 
 

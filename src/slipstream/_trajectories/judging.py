@@ -54,9 +54,7 @@ def _choose(first: int, end: int, last: int, x: Floats, y: Floats, verdict: Byte
 
 
 @compiled
-def judge(
-    fresh: Bools, t: Longs, x: Floats, y: Floats, gap: int, speed: float, verdict: Bytes, begins: Bools
-) -> None:
+def judge(fresh: Bools, t: Longs, x: Floats, y: Floats, gap: int, speed: float, verdict: Bytes, begins: Bools) -> None:
     """Set the verdict on each position, and whether it begins a trip.
 
     Positions are sorted by mover, instant and place; ``fresh`` marks the first of each mover.
@@ -78,11 +76,7 @@ def judge(
                 verdict[suspect] = JUMP
             last, suspect, alone = v, -1, False
             continue
-        is_there = (
-            suspect >= 0
-            and not _is_silence(t[v], t[suspect], gap)
-            and _is_reachable(suspect, v, t, x, y, speed)
-        )
+        is_there = suspect >= 0 and not _is_silence(t[v], t[suspect], gap) and _is_reachable(suspect, v, t, x, y, speed)
         if is_there:
             if alone:
                 verdict[last], begins[last] = JUMP, False

@@ -6,7 +6,7 @@ A value that cannot be used is not an error of the table: its row gets a reason,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
@@ -87,16 +87,25 @@ class Mapping:
         return found
 
     def _guess(self, columns: Sequence[str], where: str) -> Mapping:
-        candidates = PLACES[1:] if self.in_degrees else PLACES[:1]
-        pair = next((pair for pair in candidates if set(pair) <= set(columns)), None)
-        if pair is None:
-            raise BadArgument(
-                f"{where}: which columns are the place?",
-                hint=f"Give lon= and lat=, or x= and y= with crs=, of: {', '.join(columns)}.",
-                code="unknown-column",
-                expected=[*columns],
-            )
-        return Mapping(**{**self.__dict__, "x": pair[0], "y": pair[1]})
+        x, y = find_place(columns, where, PLACES[1:] if self.in_degrees else PLACES[:1])
+        return replace(self, x=x, y=y)
+
+
+def find_place(columns: Sequence[str], where: str, candidates: Sequence[tuple[str, str]] = PLACES) -> tuple[str, str]:
+    """Return the columns that are the place, by their names.
+
+    >>> find_place(["id", "lat", "lon"], "gps.csv")
+    ('lon', 'lat')
+    """
+    pair = next((pair for pair in candidates if set(pair) <= set(columns)), None)
+    if pair is None:
+        raise BadArgument(
+            f"{where}: which columns are the place?",
+            hint=f"Give lon= and lat=, or x= and y= with crs=, of: {', '.join(columns)}.",
+            code="unknown-column",
+            expected=[*columns],
+        )
+    return pair
 
 
 def make_mapping(
@@ -150,7 +159,7 @@ def read_positions(frame: DataFrame, mapping: Mapping) -> DataFrame:
 
     A row that cannot be used has its original values, as text, in ``given``.
     """
-    from pyspark.sql import functions as F
+    from pyspark.sql import functions as sf
 
     kinds = {field.name: field.dataType for field in frame.schema}
     raw = {name: _column(name) for name in (mapping.id, mapping.time, mapping.x, mapping.y)}
@@ -159,28 +168,28 @@ def read_positions(frame: DataFrame, mapping: Mapping) -> DataFrame:
     x, y = (_read_number(raw[name], kinds[name]) for name in (mapping.x, mapping.y))
     texts = [_text(raw[name]) for name in (mapping.time, mapping.x, mapping.y)]
     columns = [id_.alias("id"), time.alias(TIME), x.alias(X), y.alias(Y), *map(_column, mapping.keep)]
-    given = F.concat_ws(", ", *(F.coalesce(text, F.lit("")) for text in texts))
-    reason = _reason(mapping, texts)
+    given = sf.concat_ws(", ", *(sf.coalesce(text, sf.lit("")) for text in texts))
+    reason = _reason(mapping)
     return (
         frame.select(*columns, *(text.alias(f"_{number}") for number, text in enumerate(texts)), given.alias(GIVEN))
         .withColumn(REASON, reason)
-        .withColumn(GIVEN, F.when(F.col(REASON).isNotNull(), F.col(GIVEN)))
+        .withColumn(GIVEN, sf.when(sf.col(REASON).isNotNull(), sf.col(GIVEN)))
         .drop("_0", "_1", "_2")
     )
 
 
 def _column(name: str) -> Column:
-    from pyspark.sql import functions as F
+    from pyspark.sql import functions as sf
 
-    return F.col("`" + name.replace("`", "``") + "`")
+    return sf.col("`" + name.replace("`", "``") + "`")
 
 
 def _text(column: Column) -> Column:
     """A value as text; null if it is blank."""
-    from pyspark.sql import functions as F
+    from pyspark.sql import functions as sf
 
-    text = F.trim(column.cast("string"))
-    return F.when(text != "", text)
+    text = sf.trim(column.cast("string"))
+    return sf.when(text != "", text)
 
 
 def _read_id(column: Column, kind: DataType) -> Column:
@@ -195,7 +204,6 @@ def _read_number(column: Column, kind: DataType) -> Column:
 
 def _read_time(column: Column, kind: DataType, mapping: Mapping) -> Column:
     """An instant; null if it cannot be read. Times without a zone are those of ``time_zone``."""
-    from pyspark.sql import functions as F
 
     name = kind.simpleString()
     if name == "timestamp":
@@ -215,7 +223,7 @@ def _read_time(column: Column, kind: DataType, mapping: Mapping) -> Column:
 
 
 def _read_time_number(column: Column, kind: str, mapping: Mapping) -> Column:
-    from pyspark.sql import functions as F
+    from pyspark.sql import functions as sf
 
     if not mapping.time_unit:
         raise BadArgument(
@@ -225,50 +233,50 @@ def _read_time_number(column: Column, kind: str, mapping: Mapping) -> Column:
         )
     # decimals: a double has no microseconds left beyond 2^53
     exact = (_text(column) if kind == "string" else column).try_cast("decimal(38,9)")
-    micros = F.floor(exact * F.lit(1_000_000) / F.lit(UNITS[mapping.time_unit]))
-    in_range = F.abs(micros) < F.lit(250_000_000_000_000_000)
-    return F.timestamp_micros(F.when(in_range, micros).cast("bigint"))
+    micros = sf.floor(exact * sf.lit(1_000_000) / sf.lit(UNITS[mapping.time_unit]))
+    in_range = sf.abs(micros) < sf.lit(250_000_000_000_000_000)
+    return sf.timestamp_micros(sf.when(in_range, micros).cast("bigint"))
 
 
 def _read_time_text(text: Column, mapping: Mapping) -> Column:
-    from pyspark.sql import functions as F
+    from pyspark.sql import functions as sf
 
     if mapping.time_format:
-        return _in_zone(F.try_to_timestamp(text, F.lit(mapping.time_format)).cast("timestamp_ntz"), mapping.time_zone)
-    return F.when(text.rlike(_ZONED) & text.contains(":"), text.try_cast("timestamp")).otherwise(
+        return _in_zone(sf.try_to_timestamp(text, sf.lit(mapping.time_format)).cast("timestamp_ntz"), mapping.time_zone)
+    return sf.when(text.rlike(_ZONED) & text.contains(":"), text.try_cast("timestamp")).otherwise(
         _in_zone(text.try_cast("timestamp_ntz"), mapping.time_zone)
     )
 
 
 def _in_zone(clock: Column, zone: str) -> Column:
     """The instant at which a clock in a zone shows a time; whatever the session's zone is."""
-    from pyspark.sql import functions as F
+    from pyspark.sql import functions as sf
 
-    midnight = F.lit("1970-01-01").cast("timestamp_ntz")
-    micros = F.timestamp_diff("MICROSECOND", midnight, clock)
-    return F.to_utc_timestamp(F.timestamp_micros(micros), zone)
+    midnight = sf.lit("1970-01-01").cast("timestamp_ntz")
+    micros = sf.timestamp_diff("MICROSECOND", midnight, clock)
+    return sf.to_utc_timestamp(sf.timestamp_micros(micros), zone)
 
 
-def _reason(mapping: Mapping, texts: list[Column]) -> Column:
+def _reason(mapping: Mapping) -> Column:
     """Why a row cannot be used: the first reason that holds."""
-    from pyspark.sql import functions as F
+    from pyspark.sql import functions as sf
 
-    time, x, y = (F.col(f"_{number}") for number in range(3))
-    no_place, places = x.isNull() | y.isNull(), (F.col(X), F.col(Y))
-    finite = reduce(lambda a, b: a & b, (F.abs(place) < F.lit(float("inf")) for place in places))
+    time, x, y = (sf.col(f"_{number}") for number in range(3))
+    no_place, places = x.isNull() | y.isNull(), (sf.col(X), sf.col(Y))
+    finite = reduce(lambda a, b: a & b, (sf.abs(place) < sf.lit(float("inf")) for place in places))
     checks = [
-        (rules.NO_ID, F.col("id").isNull()),
+        (rules.NO_ID, sf.col("id").isNull()),
         (rules.NO_TIME, time.isNull()),
-        (rules.BAD_TIME, F.col(TIME).isNull()),
+        (rules.BAD_TIME, sf.col(TIME).isNull()),
         (rules.NO_PLACE, no_place),
-        (rules.BAD_PLACE, F.col(X).isNull() | F.col(Y).isNull()),
-        (rules.NOT_FINITE, ~finite | F.isnan(X) | F.isnan(Y)),
+        (rules.BAD_PLACE, sf.col(X).isNull() | sf.col(Y).isNull()),
+        (rules.NOT_FINITE, ~finite | sf.isnan(X) | sf.isnan(Y)),
     ]
     if mapping.in_degrees:
-        on_globe = (F.abs(F.col(X)) <= 180) & (F.abs(F.col(Y)) <= 90)
+        on_globe = (sf.abs(sf.col(X)) <= 180) & (sf.abs(sf.col(Y)) <= 90)
         checks.append((rules.OFF_GLOBE, ~on_globe))
     first, *others = checks
-    reason = F.when(first[1], first[0])
+    reason = sf.when(first[1], first[0])
     for name, holds in others:
         reason = reason.when(holds, name)
     return reason

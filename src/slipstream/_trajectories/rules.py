@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from slipstream._errors import BadArgument
+from slipstream._moving.types import MICROS
+from slipstream._tools.durations import seconds
 
 #: why a position is in no trip, in the order in which reasons are looked for
 REASONS = (
@@ -44,6 +46,15 @@ class Rules:
 
     gap: int  # microseconds
     max_speed: float = math.inf  # metres per second
+
+    @classmethod
+    def parse(cls, gap: str | float | timedelta, max_speed: str | float | None) -> Rules:
+        """Return the rules that a gap and a greatest speed mean, as people write them.
+
+        >>> Rules.parse("5 minutes", "90 km/h")
+        Rules(gap=300000000, max_speed=25.0)
+        """
+        return cls(round(seconds(gap, "gap") * MICROS), parse_speed(max_speed))
 
     def __post_init__(self) -> None:
         if self.gap <= 0:
@@ -75,12 +86,3 @@ def parse_speed(given: str | float | None) -> float:
             found=given,
         )
     return float(found[1]) * _SPEEDS[found[2]]
-
-
-def to_micros(duration: timedelta) -> int:
-    """Return a duration in microseconds.
-
-    >>> to_micros(timedelta(seconds=1.5))
-    1500000
-    """
-    return duration // timedelta(microseconds=1)
