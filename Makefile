@@ -38,7 +38,7 @@ bench: $(READY) ## measure speed and memory; prints the machine with the figures
 lock: $(READY) ## renew requirements.lock from pyproject.toml
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	  --custom-compile-command 'make lock' --group dev pyproject.toml --output-file requirements.lock
+	  --custom-compile-command 'make lock' --group dev --all-extras pyproject.toml --output-file requirements.lock
 
 audit: $(READY) ## ask for known vulnerabilities of what is locked, where their data can be had
 	@scripts/audit.sh

@@ -13,8 +13,8 @@ import pytest
 
 from linear_road.test_crashes import without_emit
 from services import SCRIPTS, service
-from slipstream._linear_road.job.journal import last_batch
-from slipstream._linear_road.text import TEXT
+from slipstream._linear_road.answer_text import TEXT
+from slipstream._linear_road.job.toll_journal import last_batch
 
 pytestmark = pytest.mark.long
 LOCAL = "local[2]"

@@ -23,7 +23,7 @@ from slipstream._city.simulate import simulate
 from slipstream._city.traffic import Traffic
 from slipstream._cli import app
 from slipstream._feeds.run import Run
-from slipstream._feeds.text import export_text
+from slipstream._feeds.tuple_text import export_text
 from slipstream._tools import child_processes
 
 if TYPE_CHECKING:

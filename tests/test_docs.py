@@ -22,7 +22,7 @@ from slipstream._cli import app
 from slipstream._cli.common.usage import UsageError
 from slipstream._cuboid import consistency
 from slipstream._linear_road.job import summary
-from slipstream._linear_road.job.layout import ANSWERS_AND_TRIPS
+from slipstream._linear_road.job.toll_layout import ANSWERS_AND_TRIPS
 
 ROOT = Path(__file__).parents[1]
 TOP = [ROOT / f"{name}.md" for name in ("README", "ARCHITECTURE", "CHANGELOG", "CONTRIBUTING")]

@@ -18,7 +18,6 @@ from typer.testing import CliRunner
 
 from oracles.streams import busy_stream
 from services import service, stop
-from slipstream._bench.driving.destinations import Destination, FolderDestination, open_destination
 from slipstream._bench.driving.driver import (
     MAX_LAG,
     DrivePlan,
@@ -29,11 +28,12 @@ from slipstream._bench.driving.driver import (
     read_sent,
     split_by_partition,
 )
-from slipstream._bench.driving.encodings import ENCODINGS, encode_json, encode_text, find_encoding
+from slipstream._bench.driving.encoders import ENCODINGS, encode_json, encode_text, find_encoding
+from slipstream._bench.driving.receivers import Destination, FolderDestination, open_destination
 from slipstream._cli import app
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._feeds.run import Run
-from slipstream._feeds.text import export_text, import_text
+from slipstream._feeds.tuple_text import export_text, import_text
 from slipstream._feeds.tuples import FIELDS
 
 TEXT = ENCODINGS["text"]
@@ -245,13 +245,13 @@ def test_partitions_share_every_tuple_in_order(run: Run, broker: str) -> None:
 
 
 def test_a_broker_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("slipstream._io.kafka.TIMEOUT_S", 1)
+    monkeypatch.setattr("slipstream._io.kafka_client.TIMEOUT_S", 1)
     with pytest.raises(Unavailable, match="the broker does not respond"):
         open_destination(f"kafka:127.0.0.1:{free_port()}/tuples", TEXT)
 
 
 def test_a_broker_that_goes_away_is_told(run: Run, broker: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("slipstream._io.kafka.TIMEOUT_S", 2)
+    monkeypatch.setattr("slipstream._io.kafka_client.TIMEOUT_S", 2)
     to = open_destination(f"kafka:{broker}/gone-{uuid.uuid4().hex}", TEXT)
     to.deliver(0, [b"first\n"])
     stop("kafka")

@@ -5,10 +5,14 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import socket
 import subprocess
 import sys
+import time
 import types
+import urllib.request
 import zipfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +102,15 @@ def test_a_source_archive_brings_its_page(hook: types.ModuleType, tmp_path: Path
     assert build["artifacts"] == ["/src/slipstream/_console/static/**"]
 
 
+def test_no_two_modules_of_one_name_are_different_things() -> None:
+    """A command, a page of the console and a box may be named after what they run; so is the public module."""
+    named_after = ("_cli", "_console/pages", "_network/boxes", "functions.py")
+    package = ROOT / "src" / "slipstream"
+    own = [path for path in package.rglob("*.py") if not path.relative_to(package).as_posix().startswith(named_after)]
+    counts = Counter(path.stem for path in own if not path.stem.startswith("__"))
+    assert [name for name, count in counts.items() if count > 1] == []
+
+
 def test_the_examples_are_written_where_one_says(tmp_path: Path) -> None:
     out = tmp_path / "mine"
     done = CliRunner().invoke(app, ["examples", str(out)])
@@ -127,6 +140,65 @@ def test_a_wheel_of_a_clean_clone_has_the_page_and_the_examples(tmp_path: Path) 
     installed = {**os.environ, "PYTHONPATH": str(tmp_path / "installed")}
     subprocess.run(command, cwd=tmp_path, env=installed, check=True)
     assert (tmp_path / "examples" / "networks" / "border.yaml").is_file()
+
+
+@pytest.mark.long
+def test_a_bare_environment_runs_the_demo_and_the_console_from_the_wheel(tmp_path: Path) -> None:
+    if shutil.which("npm") is None:
+        pytest.skip("no Node here; Debian and Ubuntu: apt-get install nodejs npm")
+    made = pip("wheel", sources(tmp_path / "clone"), "--wheel-dir", tmp_path)
+    assert made.returncode == 0, made.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "bare"], check=True)
+    python = tmp_path / "bare" / "bin" / "python"
+    bare = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    (tmp_path / "locked.txt").write_text(locked_versions())
+    install = [python, "-m", "pip", "install", "--quiet", "-c", tmp_path / "locked.txt", f"{wheel}[console]"]
+    done = subprocess.run(install, env=bare, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for words in DEMO:
+        command = [python.with_name("slipstream"), *words]
+        done = subprocess.run(command, env=bare, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (words, done.stderr)
+    assert_serves_the_page(python.with_name("slipstream"), tmp_path, bare)
+
+
+DEMO = (
+    ("simulate", "--expressways", "1", "--minutes", "5", "--demand", "6", "--out", "runs/first"),
+    ("toll", "runs/first", "--out", "tolls"),
+    ("validate", "runs/first", "tolls", "--no-response-times"),
+)
+
+
+def locked_versions() -> str:
+    """What requirements.lock pins, without hashes: the versions of an installation from the index."""
+    lines = (ROOT / "requirements.lock").read_text().splitlines()
+    return "\n".join(line.split(" \\")[0] for line in lines if line and line[0].isalnum())
+
+
+def assert_serves_the_page(command: Path, folder: Path, environment: dict[str, str]) -> None:
+    """Start the console of an installation, and fetch its page."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    serving = [command, "console", "--no-browser", "--port", str(port)]
+    process = subprocess.Popen(serving, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True)
+    try:
+        page = fetch_page(f"http://127.0.0.1:{port}/")
+    finally:
+        process.terminate()
+        process.wait()
+    assert b"<div id=" in page
+
+
+def fetch_page(url: str) -> bytes:
+    """Fetch a page from a server that is starting."""
+    for _ in range(120):
+        try:
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                return bytes(answer.read())
+        except OSError:
+            time.sleep(0.5)
+    pytest.fail(f"{url} does not answer")
 
 
 @pytest.mark.long

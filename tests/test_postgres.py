@@ -14,7 +14,7 @@ from services import service
 from slipstream._bench.postgres import connect, run_postgres
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._feeds.run import Run
-from slipstream._feeds.text import import_text
+from slipstream._feeds.tuple_text import import_text
 
 
 @pytest.fixture(scope="module")

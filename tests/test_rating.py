@@ -26,13 +26,13 @@ from slipstream._bench.rating.full import Minute, plot_resources, read_samples, 
 from slipstream._bench.rating.outside import FromOutside, judge
 from slipstream._bench.rating.processes import ProcessorMeter, find_listener, list_family, measure_processor_seconds
 from slipstream._bench.rating.programs import Command, Feed, Start, Toll
-from slipstream._bench.rating.report import write_rating
+from slipstream._bench.rating.rating_page import write_rating
 from slipstream._bench.rating.search import Rating, Search, rate
 from slipstream._bench.rating.trial import ResponseSummary, Trial, Window, compute_overlap_shares, read_text_responses
 from slipstream._errors import BadArgument, CheckFailed, SlipstreamError
 from slipstream._feeds.run import Run
-from slipstream._feeds.text import import_text
-from slipstream._io.kafka import Topic
+from slipstream._feeds.tuple_text import import_text
+from slipstream._io.kafka_client import Topic
 from slipstream._io.readers.topic import messages, watermarks
 from slipstream._runtime.metrics import FILE, BatchMetrics
 from slipstream._tools.logs import encode_line

@@ -147,7 +147,7 @@ assert sorted(map(tuple, spark.sql("SET").collect())) == settings
 
 from pathlib import Path
 from tempfile import mkdtemp
-from slipstream._feeds.text import import_text
+from slipstream._feeds.tuple_text import import_text
 from slipstream._archive import open_archive
 from slipstream._linear_road.job.engine import Settings, toll_run
 folder = Path(mkdtemp())

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from slipstream._cuboid import declare
 from slipstream._cuboid.query.sql import Query
 from slipstream._errors import BadArgument, BadInput, SlipstreamError
-from slipstream._network import Builder, Order, ScalarFunction, Stream, functions, register
+from slipstream._network import Builder, Order, ScalarFunction, Stream, box_functions, register
 from slipstream._network.running.run_folder import pushdown_predicate
 from slipstream._network.schemas import check
-from slipstream._network.sql import expressions
+from slipstream._network.sql import box_expressions
 from slipstream._sql.allowed import AGGREGATES, FUNCTIONS, KEYWORDS, called_functions, max_growth, parse_expression
 from slipstream._sql.parsing import MAX_CHARACTERS, MAX_DEPTH, MAX_NESTING, MAX_WORDS
 
@@ -280,7 +280,7 @@ def test_an_attack_is_refused_with_advice(text: str) -> None:
 
 def test_the_message_names_the_function_and_what_may_have_been_meant() -> None:
     with pytest.raises(BadInput, match="the function 'Substringg' may not be used") as refused:
-        expressions.parse("a > 3 and Substringg(p, 1) = 'x'")
+        box_expressions.parse("a > 3 and Substringg(p, 1) = 'x'")
     assert "Did you mean 'substring'?" in refused.value.hint
 
 
@@ -344,7 +344,7 @@ def test_what_the_readers_of_trains_are_asked_is_checked() -> None:
 def spark_functions(spark: SparkSession) -> set[str]:
     """All that the session knows, but for what other tests registered as their own, and operators."""
     names = {row[0].rpartition(".")[2] for row in spark.sql("SHOW ALL FUNCTIONS").collect()}
-    return names - functions.scalars() - OPERATORS
+    return names - box_functions.scalars() - OPERATORS
 
 
 #: operators that SHOW FUNCTIONS lists with the functions
@@ -361,7 +361,7 @@ def test_each_of_sparks_functions_is_listed_or_refused_by_every_way_in(spark: Sp
     for name in names - listed - KEYWORDS:
         for text in (f"{name}(a)", f"{name.upper()} ()"):
             let_in = set(refused_everywhere(text))
-            assert let_in <= ({"window function"} if name in {*functions.SQL_AGGREGATES, "mean"} else set()), (
+            assert let_in <= ({"window function"} if name in {*box_functions.SQL_AGGREGATES, "mean"} else set()), (
                 name,
                 let_in,
             )
@@ -449,15 +449,15 @@ def test_no_link_is_written_by_checking_or_running_an_expression(spark: SparkSes
 
 
 def test_a_function_of_ones_own_is_called_by_its_name_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(functions, "_scalars", {})
+    monkeypatch.setattr(box_functions, "_scalars", {})
     register(ScalarFunction("Near_School", lambda a: a > 1, "boolean"))
     for text in ("near_school(a)", "NEAR_SCHOOL(a)", "Near_School (a) and abs(a) > 1"):
-        assert expressions.user_calls(text) == {"near_school"}
+        assert box_expressions.user_calls(text) == {"near_school"}
 
 
 @pytest.mark.parametrize("name", ["abs", "ABS", "cast", "in", "sum", "every", "bigint", "a b", "größe", "", "x(1) + y"])
 def test_a_function_of_ones_own_takes_no_name_of_sql(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(functions, "_scalars", {})
+    monkeypatch.setattr(box_functions, "_scalars", {})
     with pytest.raises(BadArgument):
         register(ScalarFunction(name, lambda a: a, "boolean"))
 
@@ -466,7 +466,7 @@ def test_a_function_of_ones_own_takes_no_name_of_sql(name: str, monkeypatch: pyt
 def test_a_function_of_ones_own_does_not_open_sparks_of_that_name(
     spark: SparkSession, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(functions, "_scalars", {})
+    monkeypatch.setattr(box_functions, "_scalars", {})
     register(ScalarFunction(name, lambda a: a, "boolean"))
     net = Builder("n")
     net.source("s", **SOURCE).map({"x": f"{name.upper()}(a)"}).to("out")

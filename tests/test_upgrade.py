@@ -13,14 +13,14 @@ import pytest
 
 from slipstream._berlinmod.dataset import FORMAT, Dataset
 from slipstream._cuboid.log import decompress_rows
-from slipstream._cuboid.snapshots import files
+from slipstream._cuboid.snapshots import snapshot_files
 from slipstream._errors import BadInput
-from slipstream._linear_road.job.layout import STATE_VERSION
+from slipstream._linear_road.job.toll_layout import STATE_VERSION
 from slipstream._linear_road.state.accounts import ACCOUNT
 from slipstream._linear_road.state.cars import CAR, CAR_WITH_PAST, VISITS
-from slipstream._network.files import load
 from slipstream._network.running.run_folder import Execution
-from slipstream._network.state.tables import FLOAT, INTEGER, TEXT, Log, StateTable
+from slipstream._network.state.tracked_tables import FLOAT, INTEGER, TEXT, Log, StateTable
+from slipstream._network.yaml_files import load
 from slipstream._runtime import job
 from slipstream._runtime.store import MemoryStore
 
@@ -50,9 +50,9 @@ def network(folder: Path) -> Callable[[], object]:
 
 
 def cuboid(folder: Path) -> Callable[[], object]:
-    files.Catalogue({"car": CAR}).write(folder)
-    changed(folder / files.FILE, 99)
-    return lambda: files.Catalogue.read(folder)
+    snapshot_files.Catalogue({"car": CAR}).write(folder)
+    changed(folder / snapshot_files.FILE, 99)
+    return lambda: snapshot_files.Catalogue.read(folder)
 
 
 def dataset(folder: Path) -> Callable[[], object]:

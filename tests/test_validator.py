@@ -18,15 +18,15 @@ from typer.testing import CliRunner
 
 from oracles.linear_road import answers
 from oracles.streams import busy_stream, busy_streams
-from slipstream._bench.validation.comparison import PROBLEMS
+from slipstream._bench.validation.answer_comparison import PROBLEMS
 from slipstream._bench.validation.editions import ANSWERS, EDITIONS
 from slipstream._bench.validation.outputs import COLUMNS
-from slipstream._bench.validation.report import write_report
+from slipstream._bench.validation.validation_page import write_report
 from slipstream._bench.validation.validator import Verdict, validate
 from slipstream._cli import app
 from slipstream._errors import BadArgument, BadInput, CheckFailed
 from slipstream._feeds.run import Run
-from slipstream._feeds.text import export_text, import_text
+from slipstream._feeds.tuple_text import export_text, import_text
 from slipstream._runtime.metrics import FILE, BatchMetrics
 from slipstream._tools.logs import encode_line
 

@@ -28,6 +28,7 @@ WORDS = {
     r"go on where": "resume",
     r"for ever\b": "forever, indefinitely",
     r"so many": "a number",
+    r"by itself\b": "on its own",
     r"dear(?:er|est)?": "expensive",
     r"questions? (?:it|them|GPS|history|months)": "query",
     r"can be (?:asked|questioned)": "can be queried",

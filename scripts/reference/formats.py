@@ -5,14 +5,14 @@ from __future__ import annotations
 import pyarrow as pa
 
 from reference.tables import WRITTEN, cuboid, fields, first_line, layout, table
-from slipstream._archive import files as archives
+from slipstream._archive import trip_tables as archives
 from slipstream._berlinmod import dataset
-from slipstream._cuboid.snapshots import files as snapshots
+from slipstream._cuboid.snapshots import snapshot_files as snapshots
 from slipstream._feeds import clock, history, run, trains, tuples
 from slipstream._io import outputs
-from slipstream._linear_road import answers, tables
-from slipstream._linear_road.job import journal
-from slipstream._linear_road.job import layout as engine
+from slipstream._linear_road import answers, output_tables
+from slipstream._linear_road.job import toll_journal
+from slipstream._linear_road.job import toll_layout as engine
 from slipstream._linear_road.state import published
 from slipstream._moving import types
 from slipstream._network.running import connection_points, run_folder
@@ -108,7 +108,7 @@ def _engine() -> tuple[str, ...]:
             ", ".join(("kind", *one.paper)),
             f"{answers.LIMITS[one.kind]} s",
         )
-        for one in tables.ANSWER_TABLES
+        for one in output_tables.ANSWER_TABLES
     ]
     return (
         "## The toll engine's folder\n",
@@ -117,9 +117,9 @@ def _engine() -> tuple[str, ...]:
         table(("kind", "table", "columns", "output.csv", "limit"), kinds),
         "`delay_ms` is how long before its Time the question of an answer arrived. With the instant of the commit, "
         "`emitted_ms` in the journal, it makes Emit in milliseconds of the run.\n",
-        f"`trips` has {_named(tables.TRIP_SCHEMA)}; `rejects` has {_named(tables.REJECT_SCHEMA)}.\n",
+        f"`trips` has {_named(output_tables.TRIP_SCHEMA)}; `rejects` has {_named(output_tables.REJECT_SCHEMA)}.\n",
         "The `detail` of a line of the journal:\n",
-        fields(journal.Detail),
+        fields(toll_journal.Detail),
         f"What `{job.FILE}` fixes:\n",
         fields(engine.Layout),
         f"`checkpoint/clock.json`. {first_line(clock.Clock)}\n",

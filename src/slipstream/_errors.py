@@ -70,7 +70,7 @@ CODES = {
     "no-such-topic": "A Kafka topic does not exist.",
     "not-allowed": "A function, a setting or a place that may not be used here.",
     "not-deterministic": "An expression, a source or a box gives different results when it runs again.",
-    "not-kept": "The past that was asked for is not committed yet, or no longer kept.",
+    "not-kept": "The requested past is not committed yet, or is no longer kept.",
     "not-ready": "There is no result yet, or it changes faster than it can be read: try again.",
     "not-signed-in": "The console requires its token.",
     "out-of-memory": "Spark's JVM has run out of memory.",
@@ -85,7 +85,7 @@ CODES = {
     "too-large": "A limit is exceeded: ids, expressways, words of an expression, units on a page.",
     "too-many-rejects": "More of the input was rejected than --max-rejects allows.",
     "topic-changed": "A Kafka topic was deleted or recreated, or messages that were not read yet were deleted.",
-    "unavailable": "The machine lacks something, for a reason that has no code of its own.",
+    "unavailable": "Something is missing on the machine, for a reason that has no code of its own.",
     "unknown-column": "A box, an output, a query or an option names a column that does not exist.",
     "unknown-field": "A network file has a field that is not known there.",
     "unknown-name": "A box, an output, a source, a function, a cuboid or a key of that name does not exist.",
@@ -266,7 +266,7 @@ class BadInput(SlipstreamError):
 
 
 class Unavailable(SlipstreamError):
-    """Something the machine lacks: Java, disk space, a server, a port.
+    """Something that the machine does not have: Java, disk space, a server, a port.
 
     >>> import slipstream as ss
     >>> issubclass(ss.Unavailable, ss.SlipstreamError), ss.Unavailable.exit_code

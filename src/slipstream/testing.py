@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from slipstream._api import types
+from slipstream._api import type_names
 from slipstream._api.jobs import Job
 from slipstream._api.streams import origins, tables
 from slipstream._errors import BadArgument, CheckFailed
@@ -37,12 +37,12 @@ from slipstream._network.boxes.operators import UNKNOWN
 from slipstream._network.boxes.window_functions import encode_column, to_arrow
 from slipstream._network.flow import sort_train
 from slipstream._network.planning.plan import plan
-from slipstream._network.running.trains import SEQ, TS
+from slipstream._network.running.train_folder import SEQ, TS
 from slipstream._network.schemas import check
 from slipstream._network.tasks.operators_in_spark import SuperboxStage
 from slipstream._network.tasks.parcels import DELIVERED, Load, Row
 from slipstream._network.tasks.superbox import Superbox
-from slipstream._runtime.memory import Host, under_one_key
+from slipstream._runtime.memory import Host, put_under_one_key
 from slipstream._tools.failpoints import OUTPUT_POINTS, TOPIC_POINTS, VARIABLE
 
 __all__ = [
@@ -75,7 +75,7 @@ class MemorySource(Source):
         self, schema: Mapping[str, str], rows: Iterable[Mapping[str, Any]] = (), *, per_batch: int = 1000
     ) -> None:
         self.schema = dict(schema)
-        self._types, self._rows, self._per_batch = types.parse_schema(schema), list(rows), per_batch
+        self._types, self._rows, self._per_batch = type_names.parse_schema(schema), list(rows), per_batch
 
     def push(self, *rows: Mapping[str, Any]) -> None:
         """Add tuples behind those that are there."""
@@ -159,7 +159,7 @@ class MemoryHost:
     def __init__(self, job: Job, *, clock: ManualClock | None = None) -> None:
         self._network, self._own = job.network, job._own
         self._superbox = _superbox(job)
-        self._host = Host([SuperboxStage("memory", self._superbox, None, 1)], divide=under_one_key)
+        self._host = Host([SuperboxStage("memory", self._superbox, None, 1)], divide=put_under_one_key)
         self._clock = clock or ManualClock()
         self._number = 0  # of the next tuple
         self._sources = [source.name for source in self._network.sources]
@@ -334,7 +334,7 @@ def check_source(source: Source, *, most_batches: int = 1000) -> list[dict[str, 
     >>> check_source(MemorySource({"id": "bigint"}, [{"id": 1}, {"id": 2}]))
     [{'id': 1}, {'id': 2}]
     """
-    schema = types.parse_schema(source.schema)
+    schema = type_names.parse_schema(source.schema)
     found: list[dict[str, Any]] = []
     position, label = source.start, type(source).__name__
     for _ in range(most_batches):

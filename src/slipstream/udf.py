@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from slipstream._cuboid.query import stream_functions
 from slipstream._errors import BadArgument
 from slipstream._linear_road import rules as rule_sets
-from slipstream._network import functions
+from slipstream._network import box_functions
 from slipstream._network.boxes import operators
 from slipstream._network.boxes.operators import require
 from slipstream._network.boxes.window_functions import Windows, nulls
-from slipstream._network.types import SPARK_TYPES, plain_type
+from slipstream._network.column_types import SPARK_TYPES, plain_type
 from slipstream._spark.shipping import ship
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def scalar(returns: str, *, name: str = "", tables: Sequence[str] = ()) -> Calla
 
     def register(function: Decorated) -> Decorated:
         called = name or function.__name__
-        functions.register(functions.ScalarFunction(called, function, _type(called, returns), tuple(tables)))
+        box_functions.register(box_functions.ScalarFunction(called, function, _type(called, returns), tuple(tables)))
         ship(function)
         return function
 
@@ -82,7 +82,7 @@ def window(returns: str, *, name: str = "") -> Callable[[Decorated], Decorated]:
 
     def register(function: Decorated) -> Decorated:
         called = name or function.__name__
-        functions.register(functions.VectorFunction(called, function, _type(called, returns)))
+        box_functions.register(box_functions.VectorFunction(called, function, _type(called, returns)))
         ship(function)
         return function
 
@@ -110,7 +110,7 @@ def fold(
     >>> cars.window("time", "1 minute", by="id").agg(stands="all_same(position)").columns
     ['id', 'time', 'stands']
     """
-    functions.register(functions.WindowFunction(name, init, step, final, _type(name, returns)))
+    box_functions.register(box_functions.WindowFunction(name, init, step, final, _type(name, returns)))
     for function in (init, step, final):
         ship(function)
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from slipstream._io.outputs.tables import OutputTable
+from slipstream._io.outputs.delta_tables import OutputTable
 
 
 @contextmanager

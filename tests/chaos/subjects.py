@@ -9,7 +9,7 @@ from pathlib import Path
 
 from oracles.streams import report
 from slipstream._chaos.subject import Subject
-from slipstream._feeds.text import import_text
+from slipstream._feeds.tuple_text import import_text
 
 NETWORK = Path(__file__).with_name("network.yaml")
 SCHEMA = """

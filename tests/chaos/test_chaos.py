@@ -20,15 +20,15 @@ from commands import Slipstream
 from slipstream._chaos import campaign as campaigns
 from slipstream._chaos import faults
 from slipstream._chaos.campaign import ADVISED, NOT_REACHED, SAME, Campaign, Record, list_faults, plan
-from slipstream._chaos.comparison import Committed, difference, verify_comparator
+from slipstream._chaos.campaign_table import as_markdown, describe_bad
+from slipstream._chaos.output_comparison import Committed, find_difference, verify_comparator
 from slipstream._chaos.process import JobProcess
-from slipstream._chaos.report import as_markdown, describe_bad
 from slipstream._chaos.subject import Subject
 from slipstream._errors import BadArgument, CheckFailed
-from slipstream._feeds.text import import_text
+from slipstream._feeds.tuple_text import import_text
 from slipstream._io.outputs import Batch
 from slipstream._linear_road.job.delivery import Delivery
-from slipstream._linear_road.job.journal import Detail
+from slipstream._linear_road.job.toll_journal import Detail
 from slipstream._tools.failpoints import COMPACTION_POINTS, JOB_POINTS, VARIABLE, failpoint
 
 COMMIT_POINTS = [point for point in JOB_POINTS["toll"] if point.startswith(("outputs.", "text."))]
@@ -59,7 +59,7 @@ def interrupted(out: Path, point: str, kind: type[Delivery], monkeypatch: pytest
 def test_a_commit_stands_a_failure_at(point: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = put_out(tmp_path / "undisturbed", Delivery)
     found = interrupted(tmp_path / "out", point, Delivery, monkeypatch)
-    assert difference(expected, found, whole=True) == ""
+    assert find_difference(expected, found, whole=True) == ""
 
 
 @pytest.mark.usefixtures("brief")
@@ -68,7 +68,7 @@ def test_a_broken_commit_is_caught(broken: type[Delivery], tmp_path: Path, monke
     expected = put_out(tmp_path / "undisturbed", broken)
     verify_comparator(expected)
     found = interrupted(tmp_path / "out", "outputs.before-journal", broken, monkeypatch)
-    assert difference(expected, found, whole=True)
+    assert find_difference(expected, found, whole=True)
 
 
 @pytest.mark.usefixtures("brief")
@@ -79,7 +79,7 @@ def test_every_way_to_be_wrong_is_told(tmp_path: Path) -> None:
     first = Counter([next(iter(rows))])
 
     def told(*, whole: bool, **changed: Any) -> str:
-        return difference(right, replace(right, **changed), whole=whole)
+        return find_difference(right, replace(right, **changed), whole=whole)
 
     def text(*lines: str) -> dict[str, list[str]]:
         return {**right.texts, "output.csv": [*lines]}

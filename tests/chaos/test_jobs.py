@@ -18,9 +18,9 @@ from chaos.canary import broken
 from chaos.subjects import SUBJECTS
 from commands import Slipstream
 from oracles.streams import busy_stream
-from slipstream._chaos.comparison import Committed, difference, verify_comparator
+from slipstream._chaos.output_comparison import Committed, find_difference, verify_comparator
 from slipstream._chaos.subject import Subject
-from slipstream._feeds.text import import_text
+from slipstream._feeds.tuple_text import import_text
 from slipstream._io.outputs import Batch, journal
 
 BATCHES = 3
@@ -72,10 +72,10 @@ def test_a_failed_commit_does_no_harm_and_a_broken_one_is_caught(
     expected = carried_out(subject, tmp_path / "undisturbed", slipstream)
     verify_comparator(expected)
     found = interrupted(subject, tmp_path / "out", slipstream, monkeypatch)
-    assert difference(expected, found, whole=True, repeatable=subject.is_repeatable) == ""
+    assert find_difference(expected, found, whole=True, repeatable=subject.is_repeatable) == ""
     with broken(monkeypatch):
         doubled = interrupted(subject, tmp_path / "broken", slipstream, monkeypatch)
-    assert "too many" in difference(expected, doubled, whole=True)
+    assert "too many" in find_difference(expected, doubled, whole=True)
 
 
 @pytest.mark.usefixtures("spark")
@@ -93,7 +93,7 @@ def test_a_journal_that_was_cut_short_is_mended_and_one_that_lost_batches_refuse
     with lines.open("ab") as file:
         file.write(b'{"batch": 1, "comm')
     found = carried_out(subject, out, slipstream)
-    assert difference(expected, found, whole=True, repeatable=subject.is_repeatable) == ""
+    assert find_difference(expected, found, whole=True, repeatable=subject.is_repeatable) == ""
     whole = lines.read_bytes().splitlines(keepends=True)
     lines.write_bytes(whole[0])
     (out / "status.json").unlink()
@@ -107,7 +107,7 @@ def test_rows_in_another_order_are_noticed() -> None:
     right = Committed({"out": Counter(["a", "b"])}, {"out": ["a", "b"]}, journal={"out": 2})
     verify_comparator(right)
     wrong = replace(right, orders={"out": ["b", "a"]})
-    assert "row 1: b is out of order" in difference(right, wrong, whole=True)
-    assert difference(right, wrong, whole=True, repeatable=False) == "", "of several feeds each run has its own"
+    assert "row 1: b is out of order" in find_difference(right, wrong, whole=True)
+    assert find_difference(right, wrong, whole=True, repeatable=False) == "", "of several feeds each run has its own"
     early = Committed({"out": Counter(["a"])}, {"out": ["a"]}, journal={"out": 1})
-    assert difference(right, early, whole=False) == ""
+    assert find_difference(right, early, whole=False) == ""

@@ -26,14 +26,14 @@ from oracles.linear_road import answers
 from oracles.streams import busy_stream
 from services import SCRIPTS, service
 from slipstream._bench.driving.driver import read_seconds
-from slipstream._bench.driving.encodings import ENCODINGS
-from slipstream._chaos.comparison import Committed, difference
+from slipstream._bench.driving.encoders import ENCODINGS
+from slipstream._chaos.output_comparison import Committed, find_difference
 from slipstream._chaos.process import JobProcess
 from slipstream._chaos.subject import Subject
 from slipstream._feeds.run import Run
-from slipstream._feeds.text import import_text
+from slipstream._feeds.tuple_text import import_text
 from slipstream._io.outputs import read_journal
-from slipstream._linear_road.job.layout import ANSWERS, Layout
+from slipstream._linear_road.job.toll_layout import ANSWERS, Layout
 from slipstream._tools.failpoints import TOPIC_POINTS, VARIABLE
 
 pytestmark = pytest.mark.long
@@ -182,7 +182,7 @@ def test_the_broker_dies_while_a_job_reads(kind: str, broker: str, run: Run, tmp
         engine = start(tmp_path / "disturbed")
     disturbed = finished(engine)
     expected = finished(start(tmp_path / "undisturbed"))
-    assert difference(expected, disturbed, whole=True, repeatable=False) == ""
+    assert find_difference(expected, disturbed, whole=True, repeatable=False) == ""
 
 
 def took_something(out: Path) -> bool:

@@ -19,11 +19,11 @@ import numpy as np
 
 from slipstream._errors import BadInput, SlipstreamError
 from slipstream._io.outputs import Outputs, Written
-from slipstream._linear_road import tables
+from slipstream._linear_road import output_tables
 from slipstream._linear_road.answers import ANSWER
 from slipstream._linear_road.job.delivery import Delivery, write_batch
-from slipstream._linear_road.job.journal import read_journal
-from slipstream._linear_road.tasks.stages import ANSWERS, REJECTS, Hop
+from slipstream._linear_road.job.toll_journal import read_journal
+from slipstream._linear_road.tasks.toll_stages import ANSWERS, REJECTS, Hop
 
 BATCHES = 40
 PACE_S = 0.05
@@ -61,7 +61,7 @@ DELIVERIES: dict[str, type[Delivery]] = {
 
 
 def delivery(kind: type[Delivery], out: Path) -> Delivery:
-    return kind(out, Outputs(out, "toy", tables.schemas(answers=True, trips=False)), out / "clock.json")
+    return kind(out, Outputs(out, "toy", output_tables.schemas(answers=True, trips=False)), out / "clock.json")
 
 
 def hops(batch: int) -> list[Hop]:

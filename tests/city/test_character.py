@@ -9,7 +9,7 @@ import pytest
 
 from slipstream._city.simulate import simulate
 from slipstream._city.traffic import Traffic
-from slipstream._feeds.text import import_text
+from slipstream._feeds.tuple_text import import_text
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,7 +16,7 @@ from slipstream._city.character import Character, characterise
 from slipstream._city.picture import draw, show
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._feeds.run import Accident, Run
-from slipstream._feeds.text import import_text
+from slipstream._feeds.tuple_text import import_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from slipstream._city.sumo import ImportCounts, import_sumo, read_map, sightings
 from slipstream._errors import BadInput
 from slipstream._feeds.run import Run
-from slipstream._feeds.text import export_text
+from slipstream._feeds.tuple_text import export_text
 
 DOC = (Path(__file__).parents[2] / "docs" / "how-to" / "sumo.md").read_text()
 MAP = """

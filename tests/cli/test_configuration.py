@@ -163,7 +163,7 @@ def test_processes_that_a_command_starts_read_the_same_file(
     seen: list[str | None] = []
     monkeypatch.setattr(history, "_find_known", lambda *_, **__: seen.append(os.environ.get(configuration.VARIABLE)))
     (here / "mine.toml").write_text("")
-    from slipstream._feeds.text import import_text
+    from slipstream._feeds.tuple_text import import_text
 
     (here / "x.dat").write_text("0,0,107,32,0,0,0,10,53320,-1,-1,-1,-1,-1,-1\n")
     import_text(here / "x.dat", here / "run")

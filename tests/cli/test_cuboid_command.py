@@ -18,7 +18,7 @@ from slipstream._cuboid import declare
 from slipstream._cuboid.consistency import Moment, compute_figures
 from slipstream._cuboid.fragment_state import QUERY, FragmentState, as_table, make_empty_rows
 from slipstream._cuboid.query.sql import Query
-from slipstream._cuboid.snapshots import files
+from slipstream._cuboid.snapshots import snapshot_files
 from slipstream._io import outputs
 from slipstream._runtime.metrics import FILE, BatchMetrics
 from slipstream._runtime.store import MemoryStore
@@ -35,7 +35,7 @@ SCRIPT = declare.parse(
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three batches of a stream, as `cuboid run` leaves them; the last is not committed."""
     out = tmp_path_factory.mktemp("out")
-    files.Catalogue(SCRIPT.cuboids, SCRIPT.patterns).write(out / "snapshot")
+    snapshot_files.Catalogue(SCRIPT.cuboids, SCRIPT.patterns).write(out / "snapshot")
     query = Query.parse(SCRIPT.queries["rising"], SCRIPT.cuboids, SCRIPT.patterns)
     keeper, store = FragmentState(SCRIPT.cuboids["stock"]), MemoryStore()
     committed = outputs.Outputs(out, "test", {"rising": make_empty_rows(query).schema})
@@ -273,7 +273,7 @@ def test_after_a_failure_the_hint_is_true(
 
 
 def test_a_metric_of_nothing_is_told(slipstream: Slipstream, tmp_path: Path) -> None:
-    files.Catalogue(SCRIPT.cuboids).write(tmp_path / "snapshot")
+    snapshot_files.Catalogue(SCRIPT.cuboids).write(tmp_path / "snapshot")
     assert slipstream("cuboid", "metrics", tmp_path).code == 4
 
 

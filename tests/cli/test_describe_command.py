@@ -11,7 +11,7 @@ import pytest
 
 from commands import Slipstream
 from slipstream._feeds.run import Run
-from slipstream._feeds.text import import_text
+from slipstream._feeds.tuple_text import import_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

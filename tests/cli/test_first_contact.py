@@ -20,10 +20,10 @@ from typer.models import ArgumentInfo
 from commands import Slipstream
 from slipstream._berlinmod.dataset import DatasetManifest, write_manifest
 from slipstream._cli import app
-from slipstream._feeds.text import import_text
+from slipstream._feeds.tuple_text import import_text
 from slipstream._moving import MovingPoint
 from slipstream._moving.value import to_arrow
-from slipstream._network import files
+from slipstream._network import yaml_files
 from slipstream._network.running.run_folder import Execution
 from slipstream._spark import session
 from slipstream._trajectories.data import FORMAT, MANIFEST, VERSION
@@ -126,7 +126,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("good")
     (folder / "file.dat").write_text(LINE)
     import_text(folder / "file.dat", folder / "run")
-    Execution.lay_out(folder / "running", files.load(BORDER))
+    Execution.lay_out(folder / "running", yaml_files.load(BORDER))
     (folder / "data").mkdir()
     write_manifest(folder / "data", DatasetManifest("a test", 0, 0, 0, "2007-05-28", "2007-05-29"))
     for table in ("vehicles", "licences", "points", "regions", "instants", "periods", "trips"):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commands import Slipstream
-from slipstream._feeds.text import import_text
+from slipstream._feeds.tuple_text import import_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,7 +9,7 @@ import pytest
 import slipstream as ss
 from commands import Slipstream
 from slipstream._errors import BadArgument
-from slipstream._tools.locations import in_arguments, local
+from slipstream._tools.locations import local, replace_file_uris
 
 
 @pytest.mark.parametrize(
@@ -50,10 +50,10 @@ def test_words_of_a_command_line() -> None:
         "--kafka-config",
         "a=s3://b",
     ]
-    assert in_arguments(words) == [
+    assert replace_file_uris(words) == [
         "--input", "cars=/a.csv", "--out=/o", "--to", "x=text:/t.csv", "--kafka-config", "a=s3://b"
     ]  # fmt: skip
-    assert in_arguments(["SELECT 'file:///x' FROM car"]) == ["SELECT 'file:///x' FROM car"]
+    assert replace_file_uris(["SELECT 'file:///x' FROM car"]) == ["SELECT 'file:///x' FROM car"]
 
 
 def test_commands_and_programs_take_uris(slipstream: Slipstream, tmp_path: Path) -> None:

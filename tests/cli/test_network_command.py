@@ -12,11 +12,11 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from commands import Slipstream
-from slipstream._cli.network.options import assign_rates, parse_rates
+from slipstream._cli.network.network_options import assign_rates, parse_rates
 from slipstream._errors import BadArgument
-from slipstream._network import files
+from slipstream._network import yaml_files
 from slipstream._network.running.run_folder import Execution
-from slipstream._network.running.trains import last_arrival
+from slipstream._network.running.train_folder import last_arrival
 from slipstream._spark import session
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
@@ -112,7 +112,7 @@ def test_a_missing_input_is_found_before_heavy_modules_are_imported(tmp_path: Pa
 
 
 def test_what_has_delivered_nothing_says_so(slipstream: Slipstream, tmp_path: Path) -> None:
-    Execution.lay_out(tmp_path / "run", files.load(BORDER))
+    Execution.lay_out(tmp_path / "run", yaml_files.load(BORDER))
     inspected = slipstream("network", "inspect", tmp_path / "run", "alerts")
     assert (inspected.code, inspected.out) == (0, "")
     assert "alerts: no tuples so far" in inspected.err
@@ -145,7 +145,7 @@ def test_stages_are_described_with_their_keys(spark, slipstream: Slipstream) -> 
 
 @pytest.mark.usefixtures("without_spark")
 def test_a_network_that_has_begun_keeps_its_partitions(slipstream: Slipstream, tmp_path: Path) -> None:
-    Execution.lay_out(tmp_path / "run", files.load(BORDER))
+    Execution.lay_out(tmp_path / "run", yaml_files.load(BORDER))
     refused = slipstream("network", "run", BORDER, "--out", tmp_path / "run", "--parallel", 3)
     assert (refused.code, "was started with 1" in " ".join(refused.err.split())) == (2, True)
 
@@ -181,13 +181,13 @@ def test_a_network_is_optimised_by_what_a_feed_has_at_the_start(
     assert "measuring the tuples available now: 200 of cars (at most 100,000, or 3 s of reading)" in told
     # by their costs, one filter goes before the map, or both become one
     assert "optimised: " in told, failed.err
-    chosen = files.load(tmp_path / "out" / "network.yaml")
-    assert chosen != files.load(tmp_path / "net.yaml")
+    chosen = yaml_files.load(tmp_path / "out" / "network.yaml")
+    assert chosen != yaml_files.load(tmp_path / "net.yaml")
     assert "--optimise needs --input" in slipstream(*command, "--optimise").err
     done = slipstream(*command, "--json")
     expected = [row for row in rows if row["id"] != "x" and row["speed"] * 5 / 8 > 10]
     assert (done.code, done.json) == (0, {"fast": len(expected)}), done.err
-    assert files.load(tmp_path / "out" / "network.yaml") == chosen
+    assert yaml_files.load(tmp_path / "out" / "network.yaml") == chosen
     assert slipstream(*command, "--json").json == {"fast": len(expected)}
     # a complete job does not call rows its own that somebody else has written
     table = str(tmp_path / "out" / "outputs" / "fast")
@@ -204,7 +204,7 @@ def test_a_feed_with_nothing_to_measure_by_runs_as_it_is_written(spark, slipstre
                       "json", "--input", f"cars={tmp_path / 'in'}")  # fmt: skip
     assert told.code == 0, told.err
     assert "cars has no tuples yet to measure; the network runs as it is written" in " ".join(told.err.split())
-    assert files.load(tmp_path / "out" / "network.yaml") == files.load(tmp_path / "net.yaml")
+    assert yaml_files.load(tmp_path / "out" / "network.yaml") == yaml_files.load(tmp_path / "net.yaml")
 
 
 TWO = """
@@ -222,7 +222,7 @@ outputs: {all: {from: both}}
 def test_trains_and_rates_of_a_recording_may_differ_by_source(tmp_path: Path) -> None:
     tables = dict.fromkeys(("slow", "fast"), pa.table({"time": range(6)}))
     made = Execution.record(
-        tmp_path, files.loads(TWO), tables, train={"slow": 2, "fast": 6}, rate={"slow": 1, "fast": 2}
+        tmp_path, yaml_files.loads(TWO), tables, train={"slow": 2, "fast": 6}, rate={"slow": 1, "fast": 2}
     )
     found = {f"{train.parent.name}/{train.name[:-8]}": last_arrival(train) / 1e6 for train in made.waiting()}
     assert found == {
@@ -234,7 +234,7 @@ def test_trains_and_rates_of_a_recording_may_differ_by_source(tmp_path: Path) ->
 
 
 def test_a_rate_is_of_every_source_or_of_one() -> None:
-    network = files.loads(TWO)
+    network = yaml_files.loads(TWO)
     assert assign_rates(network, {}) == {}
     assert assign_rates(network, parse_rates(["10"])) == {"slow": 10.0, "fast": 10.0}
     assert assign_rates(network, parse_rates(["10", "fast=1000"])) == {"slow": 10.0, "fast": 1000.0}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import typer
+from rich.console import Console
 from rich.table import Table
 from typer.testing import CliRunner
 
@@ -72,6 +73,19 @@ def test_figures_are_not_cut_and_titles_do_not_wrap(capsys: pytest.CaptureFixtur
     wide.add_row(*["1,234,567,890.12"] * 9)
     print_table(wide)
     assert capsys.readouterr().out.count("1,234,567,890.12") == 9
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_a_narrow_terminal_cuts_nothing(width: int, capsys: pytest.CaptureFixture[str]) -> None:
+    figures = ("1,234,567", "0.0123", "12.345", "99.99 %")
+    table = Table("output", "tuples", "mean delay s", "worst s", "on time", title="a network")
+    table.add_row("notifications_of_a_network_with_a_long_name", *figures)
+    print_table(table, console=Console(width=width, force_terminal=True, color_system=None))
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= max(width, 53)
+    assert all(any(figure in line for line in lines) for figure in figures)
+    text = "".join(line.split("│")[1].strip() for line in lines if line.startswith("│"))
+    assert text == "notifications_of_a_network_with_a_long_name"
 
 
 def test_a_table_without_rows_says_so(capsys: pytest.CaptureFixture[str]) -> None:

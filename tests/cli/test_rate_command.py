@@ -17,7 +17,7 @@ import pytest
 from commands import Slipstream
 from services import service
 from slipstream._bench.rating.trial import ResponseSummary, Trial, Window
-from slipstream._feeds.text import import_text
+from slipstream._feeds.tuple_text import import_text
 from slipstream._tools.logs import read_last_line
 
 
@@ -72,10 +72,10 @@ def test_an_interrupted_search_says_what_it_knows(
     assert set(tried) == {30}
     plain = " ".join(done.err.split())
     if ended:
-        assert "L = 2 held so far" in plain
+        assert "L = 2 was sustained so far" in plain
         assert "slipstream rate --min 2 --max 600 --window 120s --probe 30s --out" in plain
     else:
-        assert "before any L held" in plain
+        assert "before any L was sustained" in plain
 
 
 @pytest.fixture(scope="module")

@@ -10,13 +10,13 @@ from pathlib import Path
 from linear_road.delivering import deliver, delivery
 from slipstream._feeds.clock import Clock
 from slipstream._feeds.run import Run
-from slipstream._linear_road.job.layout import ANSWERS, Layout
+from slipstream._linear_road.job.toll_layout import ANSWERS, Layout
 from slipstream._linear_road.replay import Replay, ReplayReader
 from slipstream._linear_road.rules import find_rules
 from slipstream._linear_road.state.accounts import Accounts
 from slipstream._linear_road.state.past_queries import Past
 from slipstream._linear_road.state.toll_fragment import TollFragment
-from slipstream._linear_road.tasks.stages import Hop, account_stage, toll_stage
+from slipstream._linear_road.tasks.toll_stages import Hop, account_stage, toll_stage
 from slipstream._runtime import metrics
 from slipstream._tools.logs import append_lines
 

@@ -18,7 +18,7 @@ from console.recorded import DELAY_MS, Recording
 from slipstream._console.live.notices import read_batch_answers
 from slipstream._feeds.run import Run
 from slipstream._linear_road.answers import BALANCE, LIMITS
-from slipstream._linear_road.job.journal import read_journal
+from slipstream._linear_road.job.toll_journal import read_journal
 from slipstream._runtime import status
 
 

@@ -12,12 +12,12 @@ from pyspark.sql import SparkSession
 from console.browsing import Watched, chromium
 from console.serving import served
 from slipstream._cuboid import declare, example_series
-from slipstream._cuboid.sources import make_cuboid_feed
+from slipstream._cuboid.cuboid_feeds import make_cuboid_feed
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import FIELDS
 from slipstream._io import outputs
 from slipstream._linear_road.job.engine import Settings, toll_run
-from slipstream._network import files
+from slipstream._network import yaml_files
 from slipstream._network.running.driving import drive
 from slipstream._network.running.filling import build_network, fill
 from slipstream._network.running.run_folder import ALL, Execution
@@ -52,7 +52,7 @@ def jobs(spark: SparkSession, workspace: Path, tmp_path_factory: pytest.TempPath
     example_series.write(folder / "ticks", 40, seed=2, files=1)
     stocks = make_cuboid_feed(str(folder / "ticks"), script.cuboids["stock"])
     fill(spark, stocks, build_network(script), folder / "stocks", fragments=2)
-    made = Execution.prepare(folder / "cars", files.loads(CARS), {"feed": folder / "city"}, train=2000)
+    made = Execution.prepare(folder / "cars", yaml_files.loads(CARS), {"feed": folder / "city"}, train=2000)
     drive(spark, made, trains=ALL)
     return folder
 

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from console.browsing import PATIENCE, Console, Watched, chromium
 from console.every_box import EVERY_BOX, TWO_KEYS
 from console.serving import free_port, served
-from slipstream._cli.common.functions import load_functions
-from slipstream._network import files
+from slipstream._cli.common.user_functions import load_functions
+from slipstream._network import yaml_files
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "networks"
 
@@ -59,7 +59,7 @@ def test_query_1_is_drawn_checked_saved_run_and_its_output_seen(tmp_path: Path) 
             page.get_by_label("File", exact=True).fill("query1.yaml")
             page.get_by_role("button", name="Save").click()
             expect(page.get_by_text("unsaved changes")).to_be_hidden()
-            drawn, written = files.load(tmp_path / "query1.yaml"), files.load(EXAMPLES / "border.yaml")
+            drawn, written = yaml_files.load(tmp_path / "query1.yaml"), yaml_files.load(EXAMPLES / "border.yaml")
             assert [node.box for node in drawn.nodes] == [node.box for node in written.nodes]
             step_then_run(page)
             page.reload()
@@ -187,7 +187,7 @@ def test_boxes_of_a_group_are_one_until_one_zooms_in(tmp_path: Path) -> None:
         expect(page.locator('[data-id="boxes.over"]')).to_be_visible()
         page.get_by_role("button", name="Save").click()
         expect(page.get_by_text("unsaved changes")).to_be_hidden()
-        grouped = [node.group for node in files.load(tmp_path / "border.yaml").nodes]
+        grouped = [node.group for node in yaml_files.load(tmp_path / "border.yaml").nodes]
         assert grouped == ["", "alarm", "alarm"]
         assert not watched.complaints
 
@@ -210,7 +210,7 @@ def test_boxes_of_every_kind_are_drawn_with_their_outputs_and_saved_as_they_were
         page = watched.page
         page.get_by_label("Open").select_option("every_box.yaml")
         expect(page.get_by_text("No errors")).to_be_visible()
-        network = files.loads(EVERY_BOX)
+        network = yaml_files.loads(EVERY_BOX)
         for node in network.nodes:
             if node.name == "archive_trips":
                 continue
@@ -230,7 +230,7 @@ def test_boxes_of_every_kind_are_drawn_with_their_outputs_and_saved_as_they_were
         page.get_by_role("button", name="Save").click()
         expect(page.get_by_text("unsaved changes")).to_be_hidden()
         changed = EVERY_BOX.replace("{by: 10}", "{by: 15}").replace("lateness: 2", "lateness: 3")
-        assert files.load(drawings / "every_box.yaml") == files.loads(changed.replace("gap: 60", "gap: 90"))
+        assert yaml_files.load(drawings / "every_box.yaml") == yaml_files.loads(changed.replace("gap: 60", "gap: 90"))
         assert not watched.complaints
 
 

@@ -14,10 +14,10 @@ import yaml
 from fastapi.testclient import TestClient
 
 from console.every_box import EVERY_BOX, TWO_KEYS
-from slipstream._cli.common.functions import load_functions
+from slipstream._cli.common.user_functions import load_functions
 from slipstream._console.guard import AccessRules
 from slipstream._console.server import create
-from slipstream._network import files
+from slipstream._network import yaml_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,7 +73,7 @@ def test_what_is_opened_and_saved_says_the_same_to_the_command_line(
     assert border["boxes"]["crowd"]["order"] == {"on": "time", "slack": 1}
     saved = editor.put("/api/network/file", json={"file": "mine.yaml", "document": border})
     assert saved.status_code == 200
-    assert files.load(desk / "mine.yaml") == files.load(EXAMPLES / "border.yaml")
+    assert yaml_files.load(desk / "mine.yaml") == yaml_files.load(EXAMPLES / "border.yaml")
     again = editor.put("/api/network/file", json={"file": "mine.yaml", "document": border})
     assert (again.status_code, again.json()["message"]) == (409, "mine.yaml already exists.")
     assert editor.put("/api/network/file", json={"file": "mine.yaml", "document": border, "replace": True}).is_success
@@ -97,7 +97,7 @@ def saved(editor: TestClient, desk: Path, document: dict[str, Any]) -> str:
 
 def test_a_box_of_every_kind_is_opened_checked_and_saved_as_it_was(editor: TestClient, desk: Path) -> None:
     document = opened(editor, desk, EVERY_BOX)
-    assert files.loads(saved(editor, desk, document)) == files.loads(EVERY_BOX)
+    assert yaml_files.loads(saved(editor, desk, document)) == yaml_files.loads(EVERY_BOX)
     assert set(document["outputs"]) == set(yaml.safe_load(EVERY_BOX)["outputs"])
     assert document["outputs"]["trips"]["archive"]["gap"] == 60
     verdict = check(editor, document)
@@ -109,13 +109,13 @@ def test_a_box_of_every_kind_is_opened_checked_and_saved_as_it_was(editor: TestC
 
 def test_every_example_is_opened_and_saved_as_it_was(editor: TestClient, desk: Path) -> None:
     for file in EXAMPLES.glob("*.yaml"):
-        assert files.loads(saved(editor, desk, opened(editor, desk, file.read_text()))) == files.load(file)
+        assert yaml_files.loads(saved(editor, desk, opened(editor, desk, file.read_text()))) == yaml_files.load(file)
 
 
 def test_an_operator_that_is_not_loaded_is_drawn_and_saved_but_does_not_run(editor: TestClient, desk: Path) -> None:
     text = EVERY_BOX.replace("operator: braking", "operator: skidding")
     document = opened(editor, desk, text)
-    assert files.loads(saved(editor, desk, document), unloaded=True) == files.loads(text, unloaded=True)
+    assert yaml_files.loads(saved(editor, desk, document), unloaded=True) == yaml_files.loads(text, unloaded=True)
     verdict = check(editor, document)
     assert places(verdict) == ["boxes.change"]
     assert "no operator 'skidding'" in verdict["complaints"][0]["message"].lower()
@@ -137,7 +137,7 @@ def test_the_ranges_of_a_cuboid_are_kept(editor: TestClient, desk: Path) -> None
     text = EVERY_BOX.replace("AST(4))', from", "AST(4))', ranges: [10, 20], from")
     document = opened(editor, desk, text)
     assert document["boxes"]["cars"]["ranges"] == [10, 20]
-    assert files.loads(saved(editor, desk, document)) == files.loads(text)
+    assert yaml_files.loads(saved(editor, desk, document)) == yaml_files.loads(text)
 
 
 def test_boxes_with_another_key_are_in_a_later_stage(editor: TestClient, desk: Path) -> None:
@@ -280,7 +280,7 @@ def test_query_1_of_the_paper_runs_step_by_step_and_its_arcs_can_be_looked_at(
     assert rows(editor, "arc", "crowd") == [[1, 2], [2, 5], [3, 3]]
     assert rows(editor, "end", "alerts") == [[2, 5], [3, 3]]
     assert state["outputs"]["alerts"]["utility"] is not None
-    assert files.load(desk / state["folder"] / "network.yaml") == files.load(EXAMPLES / "border.yaml")
+    assert yaml_files.load(desk / state["folder"] / "network.yaml") == yaml_files.load(EXAMPLES / "border.yaml")
 
 
 def test_a_run_can_be_shed_and_stopped(editor: TestClient, border: dict[str, Any]) -> None:

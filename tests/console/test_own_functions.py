@@ -15,7 +15,7 @@ from slipstream import _cli
 from slipstream._console.networks import network_drafts
 from slipstream._console.networks.network_runner import NetworkRunner
 from slipstream._errors import BadArgument
-from slipstream._network import functions
+from slipstream._network import box_functions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,8 +25,8 @@ NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
 
 @pytest.fixture
 def nothing_registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(functions, "_scalars", {})
-    monkeypatch.setattr(functions, "_registered", {})
+    monkeypatch.setattr(box_functions, "_scalars", {})
+    monkeypatch.setattr(box_functions, "_registered", {})
 
 
 def console(monkeypatch: pytest.MonkeyPatch, workspace: Path, *options: str) -> TestClient:

@@ -17,7 +17,7 @@ from slipstream._berlinmod.dataset import Dataset
 from slipstream._berlinmod.generator import GeneratorPlan, generate
 from slipstream._berlinmod.roads.street_files import read_network
 from slipstream._linear_road.job.engine import Settings, toll_run
-from slipstream._linear_road.job.layout import TRIPS
+from slipstream._linear_road.job.toll_layout import TRIPS
 
 if TYPE_CHECKING:
     from playwright.sync_api import FloatRect

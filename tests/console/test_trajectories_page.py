@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from fastapi.testclient import TestClient
 
-from slipstream._archive.files import mark_linear_city
+from slipstream._archive.trip_tables import mark_linear_city
 from slipstream._berlinmod.dataset import MCAR, MTRIP, DatasetManifest, write_manifest
 from slipstream._console.guard import AccessRules
 from slipstream._console.server import create

@@ -18,14 +18,14 @@ from measure import machine
 from slipstream._city.simulate import simulate
 from slipstream._city.traffic import Traffic
 from slipstream._cuboid import consistency, declare, example_series
+from slipstream._cuboid.cuboid_feeds import make_cuboid_feed
 from slipstream._cuboid.fragment import Changes, Fragment
 from slipstream._cuboid.fragment_state import FragmentState, as_table, make_empty_rows
 from slipstream._cuboid.query.one_off import run_query, run_query_in_spark
 from slipstream._cuboid.query.relations import append_rows
 from slipstream._cuboid.query.sql import Query
-from slipstream._cuboid.snapshots import files, publish
+from slipstream._cuboid.snapshots import publish, snapshot_files
 from slipstream._cuboid.snapshots.snapshot import Snapshot
-from slipstream._cuboid.sources import make_cuboid_feed
 from slipstream._io.outputs.journal import Batch, append
 from slipstream._linear_road.job.engine import Settings, toll_run
 from slipstream._linear_road.state.accounts import ACCOUNT
@@ -72,7 +72,7 @@ def reports(rng: np.random.Generator, size: int) -> dict[str, Any]:
 def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A snapshot of ten million cars."""
     out = tmp_path_factory.mktemp("big")
-    files.Catalogue({"car": CAR}).write(out / "snapshot")
+    snapshot_files.Catalogue({"car": CAR}).write(out / "snapshot")
     rng = np.random.default_rng(1)
     for number in range(FRAGMENTS):
         fragment = Fragment(CAR, CARS // FRAGMENTS)
@@ -98,7 +98,7 @@ def timed(work: Callable[[], Any]) -> tuple[float, float]:
 def write_on(out: Path, ended: Any) -> None:
     """A writer beside the readers: 50,000 reports a batch, a batch every half second."""
     rng = np.random.default_rng(2)
-    fragments = [files.open_image(next(out.rglob(f"fragment={n}/*.image")), CAR) for n in range(FRAGMENTS)]
+    fragments = [snapshot_files.open_image(next(out.rglob(f"fragment={n}/*.image")), CAR) for n in range(FRAGMENTS)]
     for fragment in fragments:
         fragment.changes = Changes()
     batch = 1

@@ -19,13 +19,13 @@ from oracles.linear_road import answers
 from oracles.streams import busy_stream
 from slipstream._cuboid.snapshots.snapshot import Snapshot
 from slipstream._errors import BadArgument
-from slipstream._feeds.names import encode
 from slipstream._feeds.parse import parse_text
+from slipstream._feeds.text_ids import encode
 from slipstream._io.outputs.journal import Batch, append
-from slipstream._linear_road.job.layout import ANSWERS, TEXTS, Layout
+from slipstream._linear_road.job.toll_layout import ANSWERS, TEXTS, Layout
 from slipstream._linear_road.tasks import publishing
 from slipstream._linear_road.tasks.publishing import PublishingAccountStage, PublishingTollStage, prepare
-from slipstream._linear_road.tasks.stages import MATCHES, NAMES, Hop, by_fragment, decode_matches
+from slipstream._linear_road.tasks.toll_stages import MATCHES, NAMES, Hop, decode_matches, divide_by_fragment
 from slipstream._runtime.store import MemoryStore
 
 LAYOUT = Layout("test", "test", "2004", 0, ANSWERS, "", -1, (0, 1), (0, 1), 2)
@@ -86,7 +86,7 @@ class Engine:
         if numbers:
             vids = [vid % 2 + 2 * numbers[vid % 2][vid] for vid in tuples["vid"].tolist()]
             tuples = {**tuples, "vid": np.array(vids, np.int32)}
-        hops = [*by_fragment(tuples, LAYOUT.fragments), *names]
+        hops = [*divide_by_fragment(tuples, LAYOUT.fragments), *names]
         for place in (0, 1):
             hops = [hop for key in (0, 1) for hop in self._stage(place, key, [hop for hop in hops if hop.key == key])]
         if commit:

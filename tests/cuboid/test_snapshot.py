@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from slipstream._cuboid.fragment import Fragment
 from slipstream._cuboid.query.access import Reference
 from slipstream._cuboid.schema import AST, Plain, Schema
-from slipstream._cuboid.snapshots import files, publish
+from slipstream._cuboid.snapshots import publish, snapshot_files
 from slipstream._cuboid.snapshots.snapshot import Snapshot
 from slipstream._errors import BadArgument, BadInput
 from slipstream._io.outputs.journal import Batch, append
@@ -37,7 +37,7 @@ class Stream:
     parts: int = 2
 
     def __post_init__(self) -> None:
-        files.Catalogue(self.cuboids).write(self.snapshot)
+        snapshot_files.Catalogue(self.cuboids).write(self.snapshot)
 
     @property
     def snapshot(self) -> Path:

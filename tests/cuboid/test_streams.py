@@ -15,16 +15,16 @@ from cuboid.plain import members
 from slipstream._city.simulate import simulate
 from slipstream._city.traffic import Traffic
 from slipstream._cuboid import consistency, declare, example_series
+from slipstream._cuboid.cuboid_feeds import make_cuboid_feed
 from slipstream._cuboid.query.one_off import run_query, run_query_in_spark
 from slipstream._cuboid.snapshots.snapshot import Snapshot
-from slipstream._cuboid.sources import make_cuboid_feed
 from slipstream._errors import BadArgument
-from slipstream._feeds.text import export_text
+from slipstream._feeds.tuple_text import export_text
 from slipstream._feeds.tuples import MILE
 from slipstream._io import outputs
 from slipstream._linear_road.job.engine import Settings, toll_run
+from slipstream._linear_road.output_tables import answers_frame
 from slipstream._linear_road.state.cars import FORGET_AFTER
-from slipstream._linear_road.tables import answers_frame
 from slipstream._network.planning.compiler import compile_network
 from slipstream._network.running.filling import build_network, fill, find_cuboid, open_existing, read_run
 from slipstream._network.running.run_folder import newest_tuples

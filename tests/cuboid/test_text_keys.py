@@ -19,10 +19,10 @@ from slipstream._cuboid.query.access import Reference
 from slipstream._cuboid.query.one_off import run_query
 from slipstream._cuboid.query.sql import Query
 from slipstream._cuboid.schema import Schema
-from slipstream._cuboid.snapshots import files, publish
+from slipstream._cuboid.snapshots import publish, snapshot_files
 from slipstream._cuboid.snapshots.snapshot import Snapshot
 from slipstream._errors import BadArgument, BadInput
-from slipstream._feeds.names import assign_parts
+from slipstream._feeds.text_ids import assign_parts
 from slipstream._io.outputs.journal import Batch, append
 from slipstream._network.boxes.cuboids import KeptCuboid
 from slipstream._runtime.store import MemoryStore
@@ -56,7 +56,7 @@ class Job:
         self.out, self.batch = out, 0
         self.kept = [KeptCuboid("car", CAR) for _ in range(PARTS)]
         self.stores = [[MemoryStore(), MemoryStore()] for _ in range(PARTS)]
-        files.Catalogue({"car": CAR}).write(out / "snapshot")
+        snapshot_files.Catalogue({"car": CAR}).write(out / "snapshot")
 
     def take(self, rows: list[tuple[str, int]]) -> list[tuple[Any, ...]]:
         """Take a batch in; returns what a continuous query finds, part by part."""
@@ -174,7 +174,7 @@ def test_a_number_may_be_written_as_text_but_not_the_other_way_round(tmp_path: P
     job.commit()
     assert Snapshot.open(tmp_path)["car"][10].speed[0] == 1, "on the command line all keys are texts"
     numbers = declare.parse("CREATE CUBOID car (vid INT KEY, speed AST(3))").cuboids["car"]
-    files.Catalogue({"car": numbers}).write(tmp_path / "other" / "snapshot")
+    snapshot_files.Catalogue({"car": numbers}).write(tmp_path / "other" / "snapshot")
     with pytest.raises(BadArgument, match="its keys are numbers"):
         Snapshot.open(tmp_path / "other")["car"]["WVW"]
 

@@ -18,17 +18,17 @@ from slipstream._cuboid.fragment import Fragment
 from slipstream._cuboid.log import compress_rows, decompress_rows
 from slipstream._cuboid.query.stream_functions import Pattern
 from slipstream._cuboid.schema import AST, Plain, Schema
-from slipstream._cuboid.snapshots import files
+from slipstream._cuboid.snapshots import snapshot_files
 from slipstream._feeds.clock import Clock
 from slipstream._feeds.history import History, Index, digest_file
-from slipstream._feeds.intake import end_lanes, make_parcel
+from slipstream._feeds.lane_parcels import end_lanes, make_parcel
 from slipstream._feeds.parse import parse_text
 from slipstream._feeds.run import Run
-from slipstream._feeds.text import import_text
+from slipstream._feeds.tuple_text import import_text
 from slipstream._io import outputs
 from slipstream._io.outputs import JOURNAL
-from slipstream._linear_road.job.journal import Detail, read_journal
-from slipstream._linear_road.job.layout import STATE_VERSION, Layout
+from slipstream._linear_road.job.toll_journal import Detail, read_journal
+from slipstream._linear_road.job.toll_layout import STATE_VERSION, Layout
 from slipstream._linear_road.tasks.intake import Intake
 from slipstream._runtime import job
 from slipstream._runtime.job import Job
@@ -133,12 +133,12 @@ class Engine:
             for n, detail in enumerate(details)
         ]
         self.journal = b"".join(json.dumps(asdict(batch)).encode() + b"\n" for batch in batches)
-        files.Catalogue({"car": CAR}, {"w": Pattern("w", (9.0, 3.0, 9.0))}).write(self._snapshot)
-        self.catalogue = (self._snapshot / files.FILE).read_bytes()
+        snapshot_files.Catalogue({"car": CAR}, {"w": Pattern("w", (9.0, 3.0, 9.0))}).write(self._snapshot)
+        self.catalogue = (self._snapshot / snapshot_files.FILE).read_bytes()
         fragment = Fragment(CAR)
         fragment.apply(np.zeros(3, CAR.dtype).tobytes())
-        files.write_image(self._out / "0.image", fragment)
-        files.write_delta(self._out / "0.delta", [np.zeros(2, CAR.dtype).tobytes()], np.array([5], np.int64))
+        snapshot_files.write_image(self._out / "0.image", fragment)
+        snapshot_files.write_delta(self._out / "0.delta", [np.zeros(2, CAR.dtype).tobytes()], np.array([5], np.int64))
         self.image, self.delta = ((self._out / name).read_bytes() for name in ("0.image", "0.delta"))
         self.rows = compress_rows(np.zeros(5, CAR.dtype).tobytes(), CAR.dtype.itemsize)
         intake, store = Intake(60), MemoryStore()
@@ -186,22 +186,22 @@ class Engine:
 
     def with_catalogue(self, data: bytes) -> str:
         """The catalogue of a snapshot."""
-        (self._snapshot / files.FILE).write_bytes(data)
-        catalogue = files.Catalogue.read(self._snapshot)
+        (self._snapshot / snapshot_files.FILE).write_bytes(data)
+        catalogue = snapshot_files.Catalogue.read(self._snapshot)
         assert all(schema.dtype.itemsize for schema in catalogue.cuboids.values())
         assert all(isinstance(v, float | int) for p in catalogue.patterns.values() for v in p.values)
         return ACCEPTED
 
     def with_image(self, data: bytes) -> str:
         """The image of a fragment."""
-        fragment = files.open_image(self._written("0.image", data), CAR)
+        fragment = snapshot_files.open_image(self._written("0.image", data), CAR)
         assert fragment.rows.nbytes <= len(data)
         fragment.find(np.array([0, 5, -1], np.int64))
         return ACCEPTED
 
     def with_delta(self, data: bytes) -> str:
         """What a batch changed."""
-        rows, gone, *_ = files.read_delta(self._written("0.delta", data))
+        rows, gone, *_ = snapshot_files.read_delta(self._written("0.delta", data))
         fragment = Fragment(CAR)
         fragment.apply(rows)
         fragment.remove(gone)

@@ -17,10 +17,10 @@ import numpy as np
 
 from fuzz.campaign import ACCEPTED, REJECTED, Reader
 from slipstream._feeds import trains
-from slipstream._feeds.intake import end_lanes, make_parcel
+from slipstream._feeds.lane_parcels import end_lanes, make_parcel
 from slipstream._feeds.parse import PARSERS, Parsed
 from slipstream._feeds.run import Run
-from slipstream._feeds.text import export_text, import_text
+from slipstream._feeds.tuple_text import export_text, import_text
 from slipstream._linear_road.tasks.intake import Intake
 
 NAMES = ("type", "time", "vid", "spd", "xway", "lane", "dir", "seg", "pos", "qid", "sinit", "send", "dow", "tod", "day")

@@ -13,16 +13,16 @@ from unittest.mock import patch
 import numpy as np
 
 from fuzz.campaign import ACCEPTED, Reader
-from slipstream._cli.common.functions import load_functions
+from slipstream._cli.common.user_functions import load_functions
 from slipstream._cuboid import declare
 from slipstream._cuboid.fragment import Fragment
 from slipstream._cuboid.query.relations import Rows, append_rows
 from slipstream._cuboid.query.sql import Query
 from slipstream._errors import BadInput
-from slipstream._network import files, functions, schemas
+from slipstream._network import box_functions, schemas, yaml_files
 from slipstream._network.algebra import Aggregate, Builder, Order
 from slipstream._network.running.recordings import read_table
-from slipstream._network.sql import expressions
+from slipstream._network.sql import box_expressions
 from slipstream._sql.allowed import FUNCTIONS, called_functions
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
@@ -68,8 +68,8 @@ def read_network(data: bytes) -> str:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadInput("network: not UTF-8.", hint="Save it as UTF-8.") from error
-    network = files.loads(text)
-    assert files.loads(files.dumps(network)) == network, "changed by a round trip"
+    network = yaml_files.loads(text)
+    assert yaml_files.loads(yaml_files.dumps(network)) == network, "changed by a round trip"
     with without_spark():
         checked = schemas.check(network, None)  # type: ignore[arg-type]
     assert {node.name for node in checked.nodes} == {node.name for node in network.nodes}
@@ -89,30 +89,30 @@ class NetworkFile:
     def read(self, data: bytes) -> str:
         """Load it."""
         self._file.write_bytes(data)
-        files.load(self._file)
+        yaml_files.load(self._file)
         return ACCEPTED
 
 
 def read_expression(data: bytes) -> str:
     """The SQL in a box."""
     text = data.decode("utf-8", "replace")
-    names = {name for _, name in expressions.columns(text)}
-    own = functions.scalars()
+    names = {name for _, name in box_expressions.columns(text)}
+    own = box_functions.scalars()
     assert called_functions(text) <= FUNCTIONS | own, "a function that is not listed"
-    assert expressions.user_calls(text) <= own
-    assert set(expressions.mentions(text)) == names
-    expressions.equalities(text)
-    expressions.rename_columns(text, lambda _, name: f"x_{name}")
-    expressions.is_column(text)
+    assert box_expressions.user_calls(text) <= own
+    assert set(box_expressions.mentions(text)) == names
+    box_expressions.equalities(text)
+    box_expressions.rename_columns(text, lambda _, name: f"x_{name}")
+    box_expressions.is_column(text)
     return ACCEPTED
 
 
 def read_call(data: bytes) -> str:
     """A window function in a box: what its arguments call is listed, whatever it is called itself."""
     text = data.decode("utf-8", "replace")
-    call = expressions.parse_call(text)
+    call = box_expressions.parse_call(text)
     for argument in call.arguments:
-        assert called_functions(argument) <= FUNCTIONS | functions.scalars(), "a function that is not listed"
+        assert called_functions(argument) <= FUNCTIONS | box_functions.scalars(), "a function that is not listed"
     return ACCEPTED
 
 
@@ -185,7 +185,7 @@ def _small_network() -> bytes:
     counted = slow.aggregate({"n": "count(*)", "v": "avg(spd)"}, Order("time", 1, ("vid",)), size=60, advance=30)
     counted.map({"vid": "vid", "n": "n + 1"}).to("counts")
     slow.to("slow")
-    return files.dumps(net.build()).encode()
+    return yaml_files.dumps(net.build()).encode()
 
 
 def readers(scratch: Path) -> list[Reader]:

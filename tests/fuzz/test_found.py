@@ -17,11 +17,11 @@ from fuzz.test_fuzz import all_readers
 from linear_road.delivering import deliver, delivery
 from slipstream._errors import BadArgument, BadInput
 from slipstream._feeds.parse import parse_trains
-from slipstream._feeds.text import import_text
+from slipstream._feeds.tuple_text import import_text
 from slipstream._io.outputs import JOURNAL, check_journal
-from slipstream._io.outputs.text import append
-from slipstream._linear_road.job.journal import Detail, read_journal
-from slipstream._linear_road.text import check_texts
+from slipstream._io.outputs.text_files import append
+from slipstream._linear_road.answer_text import check_texts
+from slipstream._linear_road.job.toll_journal import Detail, read_journal
 from slipstream._network.quality.qos import Graph
 
 DEEP = b"[" * 2000

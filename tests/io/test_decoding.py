@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from slipstream._errors import BadArgument
 from slipstream._io.chunks import to_arrow_stream
 from slipstream._io.formats.decoding import Decoding, parse_columns
-from slipstream._io.kafka import read_settings
+from slipstream._io.kafka_client import read_settings
 
 SCHEMA = {"id": "text", "time": "integer", "speed": "float", "on": "boolean"}
 

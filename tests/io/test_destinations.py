@@ -22,7 +22,7 @@ import delivering
 from delivering import JOB, SCHEMAS, rows_of
 from services import service
 from slipstream._errors import BadArgument, BadInput, Unavailable
-from slipstream._io.outputs import text
+from slipstream._io.outputs import text_files
 from slipstream._io.outputs.destinations import check_brokers, check_columns, check_inside, check_unused, parse
 from slipstream._io.outputs.json_lines import to_json_lines
 from slipstream._tools.failpoints import OUTPUT_POINTS, TOPIC_POINTS, VARIABLE
@@ -235,4 +235,7 @@ def test_numbers_that_json_lacks_are_null() -> None:
 
 def test_csv_has_its_header_once() -> None:
     rows = pa.table({"id": [1], "road": ["a,b"]})
-    assert text.to_csv(rows, header=True) + text.to_csv(rows, header=False) == b'"id","road"\n1,"a,b"\n1,"a,b"\n'
+    assert (
+        text_files.to_csv(rows, header=True) + text_files.to_csv(rows, header=False)
+        == b'"id","road"\n1,"a,b"\n1,"a,b"\n'
+    )

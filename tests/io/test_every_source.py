@@ -35,12 +35,12 @@ from services import service
 from slipstream._errors import BadArgument, BadInput
 from slipstream._feeds.trains import frame
 from slipstream._feeds.tuples import FIELDS
-from slipstream._io.chunks import CHUNK, ChunkReader, from_arrow_stream
+from slipstream._io.chunks import CHUNK, ChunkReader, read_arrow_stream
 from slipstream._io.formats.encodings import MESSAGES
-from slipstream._io.kafka import Topic
+from slipstream._io.kafka_client import Topic
+from slipstream._io.named_feeds import Definition, Feed, make_feed
 from slipstream._io.readers import topic as topics
-from slipstream._io.reports import has_text_ids, report_feed
-from slipstream._io.sources import Definition, Feed, make_feed
+from slipstream._io.report_feeds import has_text_ids, report_feed
 
 #: ten vehicles that report for four minutes, and ask for their balances
 ROWS = [
@@ -255,7 +255,7 @@ def check_tuples(given: Given) -> None:
     """The tuples are those that were sent: ``network run`` and ``cuboid run`` read alike."""
     feed = given.feed(tolled=False)
     rows = [row for batch in given.read(feed) for row in batch]
-    found = [one for row in rows if row.what == CHUNK for one in from_arrow_stream(row.chunk).to_pylist()]
+    found = [one for row in rows if row.what == CHUNK for one in read_arrow_stream(row.chunk).to_pylist()]
     assert found == [{name: row[name] for name in SCHEMA} for row in given.rows]
 
 

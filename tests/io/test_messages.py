@@ -22,7 +22,7 @@ from slipstream._errors import BadArgument, Unavailable
 from slipstream._io.formats.decoding import Decoding
 from slipstream._io.formats.messages import frame_messages, read_definition
 from slipstream._io.formats.registry import Registry, wrap
-from slipstream._io.sources import Definition, Feed, make_feed
+from slipstream._io.named_feeds import Definition, Feed, make_feed
 
 CAR = {"id": "text", "time": "integer", "speed": "float", "moving": "boolean"}
 AVSC = {

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from slipstream._errors import BadArgument, BadInput
 from slipstream._io import outputs
 from slipstream._io.outputs import Outputs, Written, journal, maintenance
-from slipstream._io.outputs.tables import OutputTable
+from slipstream._io.outputs.delta_tables import OutputTable
 from slipstream._tools.failpoints import COMPACTION_POINTS, OUTPUT_POINTS, VARIABLE
 
 if TYPE_CHECKING:
@@ -315,7 +315,7 @@ def test_appends_and_compaction_at_the_same_time_lose_and_double_nothing(tmp_pat
 
 
 def test_the_log_of_a_table_does_not_grow_without_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("slipstream._io.outputs.tables._KEPT", {"delta.logRetentionDuration": "interval 0 hours"})
+    monkeypatch.setattr("slipstream._io.outputs.delta_tables._KEPT", {"delta.logRetentionDuration": "interval 0 hours"})
     monkeypatch.setattr(maintenance, "_REPLACED_HOURS", 0)
     opened = sound(tmp_path)
     for number in range(30):

@@ -12,7 +12,7 @@ import pytest
 from linear_road.test_kafka import received
 from services import service
 from slipstream._errors import Unavailable
-from slipstream._io.kafka import Topic
+from slipstream._io.kafka_client import Topic
 from slipstream._io.outputs.journal import InDoubt
 from slipstream._io.outputs.kafka import Publisher
 from slipstream._tools.failpoints import TOPIC_POINTS, VARIABLE

@@ -11,8 +11,8 @@ import pytest
 
 from linear_road.test_kafka import send
 from services import service
+from slipstream._io.named_feeds import make_feed
 from slipstream._io.sampling import describe_empty_columns, sample
-from slipstream._io.sources import make_feed
 
 SCHEMA = {"id": "text", "speed": "integer"}
 ROWS = [{"id": f"car {number}", "speed": number % 90} for number in range(500)]

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from slipstream._errors import Unavailable
-from slipstream._io.kafka import Topic
+from slipstream._io.kafka_client import Topic
 from slipstream._io.readers import topic
 
 TOPIC = Topic("127.0.0.1:1", "cars")

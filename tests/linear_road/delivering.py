@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from slipstream._io.named_feeds import CLOCK
 from slipstream._io.outputs import CHECKPOINT, Outputs, Written
-from slipstream._io.sources import CLOCK
-from slipstream._linear_road import tables
+from slipstream._linear_road import output_tables
+from slipstream._linear_road.answer_text import REJECTED, TEXT
 from slipstream._linear_road.job.delivery import Delivery, write_batch
-from slipstream._linear_road.tasks.stages import Hop
-from slipstream._linear_road.text import REJECTED, TEXT
+from slipstream._linear_road.tasks.toll_stages import Hop
 
 JOB = "a job"
 
 
 def delivery(out: Path, *, text: bool = True, trips: bool = False, clock: Path | None = None) -> Delivery:
     """What commits the batches of a job in a folder that may have some already."""
-    made = Outputs(out, JOB, tables.schemas(answers=True, trips=trips))
+    made = Outputs(out, JOB, output_tables.schemas(answers=True, trips=trips))
     return Delivery(out, made, clock or out / CHECKPOINT / CLOCK, (TEXT, REJECTED) if text else ())
 
 

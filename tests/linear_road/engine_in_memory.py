@@ -11,21 +11,21 @@ from typing import Any
 import numpy as np
 
 from oracles.trips import Trip
-from slipstream._archive.trajectories import Trips
+from slipstream._archive.ended_trips import Trips
 from slipstream._feeds.tuples import FIELDS
 from slipstream._io.chunks import BEHIND, LAST, Chunk
 from slipstream._io.formats.decoding import Decoding
 from slipstream._io.report_packing import ReportPacking
 from slipstream._linear_road.answers import ALERT, ANSWER, BALANCE, EXPENDITURE, TOLL
 from slipstream._linear_road.job.delivery import learn_names, restore_names
-from slipstream._linear_road.job.layout import ANSWERS_AND_TRIPS, NUMBERS, TEXTS, Layout
 from slipstream._linear_road.job.query import IntakeStage, make_stages
+from slipstream._linear_road.job.toll_layout import ANSWERS_AND_TRIPS, NUMBERS, TEXTS, Layout
 from slipstream._linear_road.schedule import Irregular
 from slipstream._linear_road.tasks.intake import SILENCE_MS
 from slipstream._linear_road.tasks.naming import NameStage
-from slipstream._linear_road.tasks.stages import ANSWERS, COUNTED, REJECTS, TRIPS, Hop
+from slipstream._linear_road.tasks.toll_stages import ANSWERS, COUNTED, REJECTS, TRIPS, Hop
+from slipstream._runtime.id_numbers import Register
 from slipstream._runtime.memory import Host
-from slipstream._runtime.names import Register
 from slipstream._runtime.stage import Chain
 from slipstream._runtime.store import MemoryStore
 from slipstream._tools.numba_tools import Ints

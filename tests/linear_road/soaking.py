@@ -18,10 +18,10 @@ import psutil
 from slipstream._bench.rating.processes import own_bytes, shared_bytes
 from slipstream._chaos.process import JobProcess
 from slipstream._feeds.clock import Clock
+from slipstream._io.named_feeds import CLOCK
 from slipstream._io.outputs import CHECKPOINT, FOLDER
-from slipstream._io.sources import CLOCK
 from slipstream._linear_road.answers import TOLL
-from slipstream._linear_road.job.journal import read_journal
+from slipstream._linear_road.job.toll_journal import read_journal
 from slipstream._runtime import metrics
 from slipstream._tools.background import Ended, background_task
 from slipstream._tools.quantiles import quantiles

@@ -27,11 +27,11 @@ from slipstream._io.chunks import ARRIVALS_MS
 from slipstream._io.readers.lines import LineReader, Lines
 from slipstream._io.readers.spool import receive
 from slipstream._linear_road.answers import ANSWER, NAMES, TOLL
-from slipstream._linear_road.job.journal import read_journal
 from slipstream._linear_road.job.summary import summarise
+from slipstream._linear_road.job.toll_journal import read_journal
+from slipstream._linear_road.output_tables import read_answers as committed_answers
 from slipstream._linear_road.schedule import Irregular
-from slipstream._linear_road.tables import read_answers as committed_answers
-from slipstream._linear_road.tasks.stages import ANSWERS, Hop
+from slipstream._linear_road.tasks.toll_stages import ANSWERS, Hop
 
 
 @settings(max_examples=80)

@@ -15,9 +15,9 @@ from linear_road.test_query import output_lines
 from oracles.linear_road import answers
 from oracles.streams import busy_stream
 from slipstream._feeds.clock import Clock
-from slipstream._feeds.text import import_text
+from slipstream._feeds.tuple_text import import_text
 from slipstream._linear_road.job.engine import Settings, toll_run
-from slipstream._linear_road.job.journal import read_journal
+from slipstream._linear_road.job.toll_journal import read_journal
 from slipstream._linear_road.replay import Replay, ReplayReader
 from slipstream._runtime import job
 

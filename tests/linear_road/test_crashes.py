@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from slipstream._archive.files import read_trips
+from slipstream._archive.trip_tables import read_trips
 from slipstream._city.simulate import simulate
 from slipstream._city.traffic import Traffic
 from slipstream._io.outputs import JOURNAL
-from slipstream._linear_road.text import REJECTED, TEXT
+from slipstream._linear_road.answer_text import REJECTED, TEXT
 from slipstream._tools.failpoints import TRIP_POINTS, VARIABLE
 
 if TYPE_CHECKING:

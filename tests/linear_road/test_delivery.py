@@ -14,16 +14,16 @@ import pytest
 from linear_road.delivering import deliver, delivery
 from slipstream._bench.validation.outputs import Order, read_outputs
 from slipstream._errors import BadInput
-from slipstream._feeds import names
+from slipstream._feeds import text_ids
 from slipstream._io import outputs
-from slipstream._linear_road import tables
+from slipstream._linear_road import output_tables
+from slipstream._linear_road.answer_text import REJECTED, TEXT
 from slipstream._linear_road.answers import ANSWER, Answers
-from slipstream._linear_road.job.journal import last_batch, read_journal
-from slipstream._linear_road.job.layout import TEXTS, Layout
 from slipstream._linear_road.job.query import WriteStage
+from slipstream._linear_road.job.toll_journal import last_batch, read_journal
+from slipstream._linear_road.job.toll_layout import TEXTS, Layout
 from slipstream._linear_road.schedule import Irregular
-from slipstream._linear_road.tasks.stages import ANSWERS, COUNTED, NAMES, NUMBERED, REJECTS, Hop
-from slipstream._linear_road.text import REJECTED, TEXT
+from slipstream._linear_road.tasks.toll_stages import ANSWERS, COUNTED, NAMES, NUMBERED, REJECTS, Hop
 from slipstream._runtime.memory import Host
 from slipstream._tools.failpoints import OUTPUT_POINTS, VARIABLE
 
@@ -64,10 +64,10 @@ def everything(out: Path) -> tuple[object, ...]:
     for line in lines:
         del line[3 if line[0] == "0" else 2]
     return (
-        sorted(map(str, tables.read_rows(out).to_pylist())),
+        sorted(map(str, output_tables.read_rows(out).to_pylist())),
         lines,
         (out / REJECTED).read_bytes(),
-        sorted(map(str, outputs.read(out, tables.REJECTS).to_pylist())),
+        sorted(map(str, outputs.read(out, output_tables.REJECTS).to_pylist())),
         [(batch.tuples, batch.rejects, batch.newest, batch.detail.irregular) for batch in read_journal(out)],
     )
 
@@ -84,8 +84,8 @@ def expected() -> Answers:
 
 
 def test_every_kind_has_a_table_with_plain_names(out: Path) -> None:
-    assert outputs.output_names(out) == sorted([*(table.name for table in tables.ANSWER_TABLES), "rejects"])
-    for table in tables.ANSWER_TABLES:
+    assert outputs.output_names(out) == sorted([*(table.name for table in output_tables.ANSWER_TABLES), "rejects"])
+    for table in output_tables.ANSWER_TABLES:
         mine = expected()[expected()["kind"] == table.kind]
         found = outputs.read(out, table.name)
         assert found.column_names == ["_batch", *table.columns, "delay_ms"]
@@ -98,7 +98,7 @@ def test_every_kind_has_a_table_with_plain_names(out: Path) -> None:
 
 
 def test_the_answers_come_back_with_emit_and_the_same_for_spark(out: Path, spark: SparkSession) -> None:
-    found = tables.read_answers(out).to_pylist()
+    found = output_tables.read_answers(out).to_pylist()
     emitted = {batch.batch: batch.detail.emitted_ms for batch in read_journal(out)}
     assert emitted == {0: 3000, 1: 13000, 2: 13000, 3: 33000}  # no clock: the end of the newest second
     wanted = [
@@ -109,7 +109,7 @@ def test_the_answers_come_back_with_emit_and_the_same_for_spark(out: Path, spark
         for row in answers(batch, task)
     ]
     assert sorted(map(str, found)) == sorted(map(str, wanted))
-    in_spark = tables.answers_frame(spark, out).select(*found[0]).toArrow().to_pylist()
+    in_spark = output_tables.answers_frame(spark, out).select(*found[0]).toArrow().to_pylist()
     assert sorted(map(str, in_spark)) == sorted(map(str, wanted))
     judged = read_outputs(spark, [out], Order.AUTO).select("kind", "id", "time", "emit_ms", "a", "b").collect()
     by_id = [
@@ -166,7 +166,7 @@ def test_an_answer_table_is_read_batch_by_batch(out: Path) -> None:
         if compact:
             outputs.compact(out)
         for batch in range(BATCHES):
-            found = tables.read_rows(out, (0, 1), batch, batch)
+            found = output_tables.read_rows(out, (0, 1), batch, batch)
             mine = np.concatenate([answers(batch), answers(batch, 1)])
             assert sorted(found["vid"].to_pylist()) == sorted(mine["vid"][mine["kind"] < 2].tolist())
 
@@ -200,7 +200,7 @@ def test_whoever_writes_keeps_the_names_of_vehicles_through_a_restart(tmp_path: 
     layout = Layout("id", "feed", "2004", 0, "answers", "", -1, (0, 1), (0, 1), 2, TEXTS)
     host = Host([WriteStage("test", tmp_path, 0, layout)])
     known = {1: ["x"], 0: ["ü", "a,b"]}  # by part: the numbers are 1, 0 and 2
-    told = [Hop(0, NAMES, 0, part, 0, 0, names.encode(pa.array(ids))) for part, ids in known.items()]
+    told = [Hop(0, NAMES, 0, part, 0, 0, text_ids.encode(pa.array(ids))) for part, ids in known.items()]
     host.run([*told, *told])  # each is heard twice
     host.restart()
     made = answers(0)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from slipstream._bench.driving.driver import read_seconds
-from slipstream._bench.driving.encodings import encode_text
+from slipstream._bench.driving.encoders import encode_text
 from slipstream._city.simulate import simulate
 from slipstream._city.traffic import Traffic
 from slipstream._errors import BadArgument
 from slipstream._linear_road.fast_forward import FastForward
 from slipstream._linear_road.job.engine import Settings, check_feed, toll_feed, toll_run
-from slipstream._linear_road.tables import read_rows
+from slipstream._linear_road.output_tables import read_rows
 from slipstream._runtime.metrics import read
 
 if TYPE_CHECKING:

@@ -21,11 +21,11 @@ from oracles.linear_road import answers, parse
 from oracles.streams import busy_stream
 from registry_server import registry
 from services import service
-from slipstream._bench.driving.encodings import ENCODINGS
-from slipstream._feeds.text import import_text
+from slipstream._bench.driving.encoders import ENCODINGS
+from slipstream._feeds.tuple_text import import_text
 from slipstream._feeds.tuples import FIELDS
 from slipstream._io.formats.registry import wrap
-from slipstream._linear_road.text import REJECTED
+from slipstream._linear_road.answer_text import REJECTED
 
 pytestmark = pytest.mark.long
 

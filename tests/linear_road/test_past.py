@@ -9,7 +9,7 @@ import pytest
 
 from oracles.streams import report
 from slipstream._feeds.history import FOLDER, INDEX, History
-from slipstream._feeds.text import import_text
+from slipstream._feeds.tuple_text import import_text
 from slipstream._linear_road.state.past_queries import open_past
 
 

@@ -18,19 +18,19 @@ from linear_road.test_exactness import GARBAGE
 from oracles.linear_road import answers
 from oracles.trips import trips_of
 from slipstream._archive import open_archive
-from slipstream._city.history import make_history
+from slipstream._city.history_writer import make_history
 from slipstream._city.simulate import simulate
 from slipstream._city.traffic import Traffic
 from slipstream._cuboid.snapshots.snapshot import Snapshot
 from slipstream._errors import BadArgument, BadInput
-from slipstream._feeds.text import export_text, import_text
+from slipstream._feeds.tuple_text import export_text, import_text
 from slipstream._feeds.tuples import FIELDS
 from slipstream._io import outputs
+from slipstream._linear_road.answer_text import REJECTED, TEXT
 from slipstream._linear_road.job.engine import Settings, toll_feed, toll_frame, toll_run
-from slipstream._linear_road.job.journal import last_batch
-from slipstream._linear_road.job.layout import ANSWERS_AND_TRIPS
-from slipstream._linear_road.tables import answers_frame
-from slipstream._linear_road.text import REJECTED, TEXT
+from slipstream._linear_road.job.toll_journal import last_batch
+from slipstream._linear_road.job.toll_layout import ANSWERS_AND_TRIPS
+from slipstream._linear_road.output_tables import answers_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -26,7 +26,7 @@ from linear_road.soaking import (
     watching,
 )
 from measure import machine
-from slipstream._city.history import make_history
+from slipstream._city.history_writer import make_history
 from slipstream._city.simulate import simulate
 from slipstream._city.traffic import Traffic
 from slipstream._feeds.clock import Clock

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pytest
 
 from measure import machine
-from slipstream._archive.reports import ReportTrips
+from slipstream._archive.linear_road_trips import ReportTrips
 from slipstream._city.simulate import simulate
 from slipstream._city.traffic import Traffic
 from slipstream._linear_road import replay
@@ -28,7 +28,7 @@ from slipstream._linear_road.rules import RULES
 from slipstream._linear_road.state.accounts import Accounts
 from slipstream._linear_road.state.past_queries import Past
 from slipstream._linear_road.state.toll_fragment import TollFragment
-from slipstream._linear_road.tasks.stages import Hop, account_stage, toll_stage, trip_stage
+from slipstream._linear_road.tasks.toll_stages import Hop, account_stage, toll_stage, trip_stage
 from slipstream._runtime import shared_arrays
 from slipstream._runtime.store import MemoryStore
 from slipstream._spark import session

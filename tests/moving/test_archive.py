@@ -8,13 +8,13 @@ from deltalake import DeltaTable
 from commands import Slipstream
 from oracles.trips import trips_of as expected_trips
 from slipstream._archive import open_archive
-from slipstream._archive.files import is_linear_city
+from slipstream._archive.trip_tables import is_linear_city
 from slipstream._errors import BadInput
-from slipstream._feeds.text import import_text
+from slipstream._feeds.tuple_text import import_text
 from slipstream._feeds.tuples import FIELDS
 from slipstream._linear_road.job.engine import Settings, toll_feed
-from slipstream._linear_road.job.journal import last_batch
-from slipstream._linear_road.job.layout import TRIPS, Layout
+from slipstream._linear_road.job.toll_journal import last_batch
+from slipstream._linear_road.job.toll_layout import TRIPS, Layout
 from slipstream._moving import register
 
 FOOT = 0.3048

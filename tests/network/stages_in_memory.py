@@ -16,7 +16,7 @@ from slipstream._io.formats.decoding import TYPES
 from slipstream._network.boxes.window_functions import encode_column, to_arrow
 from slipstream._network.flow import Train
 from slipstream._network.planning.plan import Plan
-from slipstream._network.running.trains import SEQ, TS, arrow_schema
+from slipstream._network.running.train_folder import SEQ, TS, arrow_schema
 from slipstream._network.sql.projection import _Answer, _Ask
 from slipstream._network.sql.translation import TUPLE, Program
 from slipstream._network.sql.vector import translate

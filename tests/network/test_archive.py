@@ -23,10 +23,10 @@ from slipstream._archive import open_archive
 from slipstream._errors import BadInput
 from slipstream._io import outputs
 from slipstream._io.chunks import CHUNK, LAST, to_arrow_stream
-from slipstream._network import Builder, Train, files
+from slipstream._network import Builder, Train, yaml_files
 from slipstream._network.boxes.archive import REASONS, to_trips
 from slipstream._network.planning.plan import Plan, plan
-from slipstream._network.running.trains import SEQ, TS
+from slipstream._network.running.train_folder import SEQ, TS
 from slipstream._network.schemas import check
 from slipstream._network.tasks.operators_in_spark import Boxes, Carrier, SuperboxStage
 from slipstream._network.tasks.parcels import Row, read_rows, record_batch, to_frame
@@ -212,19 +212,19 @@ outputs:
 
 
 def test_an_archive_in_a_file_is_a_box_and_two_outputs() -> None:
-    made = files.loads(YAML)
+    made = yaml_files.loads(YAML)
     assert [(output.name, str(output.arc)) for output in made.outputs] == [
         ("fast", "fast"),
         ("trips", "archive_trips"),
         ("trips_rejects", "archive_trips.1"),
     ]
-    text = files.dumps(made)
-    assert files.loads(text) == made
+    text = yaml_files.dumps(made)
+    assert yaml_files.loads(text) == made
     assert "archive_trips" not in text
     with pytest.raises(BadInput, match=r"trips\.archive: 'gap' is missing"):
-        files.loads(YAML.replace(", gap: 300", ""))
+        yaml_files.loads(YAML.replace(", gap: 300", ""))
     with pytest.raises(BadInput, match="outside the folder"):
-        files.loads(YAML.replace("fast.csv", "/etc/fast.csv"))
+        yaml_files.loads(YAML.replace("fast.csv", "/etc/fast.csv"))
 
 
 @pytest.mark.parametrize(
@@ -243,8 +243,8 @@ def test_an_archive_box_that_is_written_out_stays_one(old: str, new: str) -> Non
     text = YAML.partition("  trips:")[0].replace("outputs:", f"  {box}\noutputs:")
     text += "  trips: {from: archive_trips}\n  trips_rejects: {from: archive_trips.rejects}\n"
     assert old in text
-    made = files.loads(text.replace(old, new))
-    assert files.loads(files.dumps(made)) == made
+    made = yaml_files.loads(text.replace(old, new))
+    assert yaml_files.loads(yaml_files.dumps(made)) == made
 
 
 def test_points_become_moving_points() -> None:

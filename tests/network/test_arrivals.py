@@ -13,7 +13,7 @@ import pytest
 from oracles.network import interpret
 from slipstream._errors import BadArgument
 from slipstream._io import outputs
-from slipstream._network import Network, files
+from slipstream._network import Network, yaml_files
 from slipstream._network.planning.compiler import compile_network
 from slipstream._network.running import run_folder
 from slipstream._network.running.driving import drive
@@ -27,7 +27,7 @@ SOLDIERS = NETWORKS / "soldiers.csv"
 
 
 def border() -> Network:
-    return files.load(NETWORKS / "border.yaml")
+    return yaml_files.load(NETWORKS / "border.yaml")
 
 
 def times(run: Execution) -> list[int]:

@@ -19,12 +19,12 @@ from network.test_streaming import bag
 from oracles.network import OPERATORS, Event, interpret
 from oracles.network_engines import Feed, stream
 from slipstream._cuboid import declare, example_series
+from slipstream._cuboid.cuboid_feeds import make_cuboid_feed
 from slipstream._cuboid.query.one_off import run_query
 from slipstream._cuboid.query.stream_functions import atomic
 from slipstream._cuboid.snapshots.snapshot import Snapshot
-from slipstream._cuboid.sources import make_cuboid_feed
 from slipstream._errors import BadInput
-from slipstream._network import Builder, CuboidLookup, CuboidQuery, Keep, Network, files
+from slipstream._network import Builder, CuboidLookup, CuboidQuery, Keep, Network, yaml_files
 from slipstream._network.planning.plan import plan
 from slipstream._network.quality import shedding
 from slipstream._network.running.filling import build_network, fill
@@ -252,8 +252,10 @@ def test_a_snapshot_goes_on_after_a_restart(spark: SparkSession, tmp_path: Path)
 
 def test_files_say_the_same_after_a_round_trip() -> None:
     made = network()
-    assert files.loads(files.dumps(made)) == made
-    short = files.loads(HEAD + "  b: {keep: {vid: INT KEY, speed: INT AST(3), t: UTINYINT}, from: s}").node("b").box
+    assert yaml_files.loads(yaml_files.dumps(made)) == made
+    short = (
+        yaml_files.loads(HEAD + "  b: {keep: {vid: INT KEY, speed: INT AST(3), t: UTINYINT}, from: s}").node("b").box
+    )
     assert short == Keep("CREATE CUBOID b (vid INT KEY, speed INT AST(3), t UTINYINT)")
 
 
@@ -294,9 +296,9 @@ CARS = "  c: {keep: 'CREATE CUBOID car (vid INT KEY, speed AST(3))', from: s}\n"
 )
 def test_mistakes_are_named(boxes: str, words: str) -> None:
     with pytest.raises(BadInput, match=words):
-        check(files.loads(f"{HEAD}{boxes}\n"), None)
+        check(yaml_files.loads(f"{HEAD}{boxes}\n"), None)
 
 
 def test_two_boxes_cannot_keep_one_cuboid() -> None:
     with pytest.raises(BadInput, match="two boxes keep the cuboid 'car'"):
-        check(files.loads(HEAD + CARS + CARS.replace("c:", "b:", 1)), None)
+        check(yaml_files.loads(HEAD + CARS + CARS.replace("c:", "b:", 1)), None)

@@ -14,7 +14,7 @@ from oracles.network_engines import by_output, merged, run_available
 from slipstream._cli import app
 from slipstream._cli import network as cli
 from slipstream._errors import BadArgument, BadInput
-from slipstream._network import Builder, Network, files
+from slipstream._network import Builder, Network, yaml_files
 from slipstream._network.algebra import Arc
 from slipstream._network.running.adhoc import attach, detach
 from slipstream._network.running.run_folder import OPENINGS, Execution
@@ -107,7 +107,7 @@ def test_steps_pauses_restarts_views_and_ad_hoc_queries(spark, tmp_path: Path) -
 
 
 def test_mistakes_are_refused_before_anything_is_made(spark, tmp_path: Path) -> None:
-    network = files.load(BORDER)
+    network = yaml_files.load(BORDER)
     with pytest.raises(BadArgument, match="no input for the source soldiers"):
         Execution.prepare(tmp_path / "a", network, {})
     with pytest.raises(BadArgument, match="no such file"):
@@ -184,7 +184,7 @@ def test_the_command_line_runs_steers_and_inspects(spark, invoke, tmp_path: Path
     shown = invoke("inspect", out, "tap_over", "--last", 2, "--json")
     assert shown.stdout.strip().endswith('[{"sid": 1, "time": 4, "pos": 50}, {"sid": 2, "time": 4, "pos": 50}]')
     query, asked = tmp_path / "far_out.yaml", tmp_path / "asked"
-    query.write_text(files.dumps(far_out()))
+    query.write_text(yaml_files.dumps(far_out()))
     answer = invoke("attach", out, "crossings", query, "--out", asked, "--json")
     assert '{"far": 6}' in answer.stdout, answer.output
     assert Execution.open(out).history("crossings").attached() == [(asked / "in" / "crossings").resolve()]

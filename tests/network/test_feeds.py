@@ -18,7 +18,7 @@ from oracles.network import interpret
 from services import service
 from slipstream._errors import BadArgument, BadInput
 from slipstream._io.chunks import CHUNK, OPENING, REJECTED, to_arrow_stream
-from slipstream._io.sources import make_feed
+from slipstream._io.named_feeds import make_feed
 from slipstream._network import Builder
 from slipstream._network.algebra import Network, Order
 from slipstream._network.planning.plan import plan
@@ -31,7 +31,7 @@ from slipstream._network.running.adhoc import attach
 from slipstream._network.running.driving import drive
 from slipstream._network.running.run_folder import Execution
 from slipstream._network.schemas import check
-from slipstream._network.tasks import intake
+from slipstream._network.tasks import train_intake
 from slipstream._network.tasks.parcels import Row
 from slipstream._runtime.status import has_finished
 
@@ -206,7 +206,7 @@ def test_rows_become_trains_in_the_order_of_their_arrival() -> None:
         return to_arrow_stream(pa.table({"n": pa.array(numbers, pa.int64())}))
 
     rejects = to_arrow_stream(pa.table({"reason": ["json"], "line": ["x"]}))
-    found = intake.read_batch(
+    found = train_intake.read_batch(
         made,
         rows_of(
             (0, 5, CHUNK, 200, train(3, 4)),
@@ -223,7 +223,7 @@ def test_rows_become_trains_in_the_order_of_their_arrival() -> None:
     assert found.trains["left"].ts.tolist() == [100_000, 200_000, 200_000]
     assert found.rejects is not None
     assert found.counts == {"taken": {"left": 3, "right": 1, "rejects": 1}, "dropped": {}}
-    assert intake.read_batch(made, rows_of((0, -1, OPENING, 0, b"")), 0).is_opening
+    assert train_intake.read_batch(made, rows_of((0, -1, OPENING, 0, b"")), 0).is_opening
 
 
 def test_tuples_of_a_feed_are_shed_by_the_shares_that_hold(tmp_path: Path) -> None:
@@ -232,14 +232,14 @@ def test_tuples_of_a_feed_are_shed_by_the_shares_that_hold(tmp_path: Path) -> No
     network = net.build()
     made, marker = plan(check(network, None)), Marker(str(tmp_path), network)
     rows = rows_of((0, 0, CHUNK, 100, to_arrow_stream(pa.table({"n": pa.array(range(1000), pa.int64())}))))
-    assert not intake.read_batch(made, rows, 1, marker).trains["cars"].shed.any()
+    assert not train_intake.read_batch(made, rows, 1, marker).trains["cars"].shed.any()
     (tmp_path / "shed.json").write_text(json.dumps({str(places(network)[0]): 0.25}))
-    assert intake.read_row(made, rows[0], marker)[1].dropped, "where tuples are read it is the same"
-    found = intake.read_batch(made, rows, 1, marker)
+    assert train_intake.read_row(made, rows[0], marker)[1].dropped, "where tuples are read it is the same"
+    found = train_intake.read_batch(made, rows, 1, marker)
     lost = int((found.trains["cars"].shed & 1).sum())
     assert 200 < lost < 300
     assert found.counts["dropped"] == {"cars": {str(places(network)[0]): lost}}
-    again = intake.read_batch(made, rows, 1, marker)
+    again = train_intake.read_batch(made, rows, 1, marker)
     assert (again.trains["cars"].shed == found.trains["cars"].shed).all(), "a batch that is repeated drops the same"
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from slipstream._network.boxes.window_functions import NULL_INTEGER
 from slipstream._network.state.groups import Groups, TextNumbers, Waiting, hashes
-from slipstream._network.state.tables import FLOAT, INTEGER, TEXT, Log
+from slipstream._network.state.tracked_tables import FLOAT, INTEGER, TEXT, Log
 from slipstream._runtime import shared_arrays
 from slipstream._runtime.store import MemoryStore
 

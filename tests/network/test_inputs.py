@@ -13,7 +13,7 @@ import pytest
 
 from oracles.streams import busy_stream
 from slipstream._errors import BadArgument, BadInput
-from slipstream._feeds.text import export_text, import_text
+from slipstream._feeds.tuple_text import export_text, import_text
 from slipstream._feeds.tuples import FIELDS
 from slipstream._network import Builder, Network
 from slipstream._network.running.recordings import read_inputs, read_table, read_tables

@@ -28,11 +28,11 @@ from oracles.linear_road import Tuple
 from oracles.network_engines import array_of, stream
 from oracles.network_loads import functions
 from oracles.streams import busy_stream
-from slipstream._network import WindowFunction, files
+from slipstream._network import WindowFunction, yaml_files
 from slipstream._network.algebra import Arc, Node, Output
+from slipstream._network.box_functions import find_registered
 from slipstream._network.boxes.toll import Toll
 from slipstream._network.boxes.window_functions import NULL_INTEGER, Function, Sorted, Windows, apply
-from slipstream._network.functions import find_registered
 from slipstream._network.planning.plan import plan
 from slipstream._network.schemas import check
 from slipstream._network.tasks.operators_in_spark import Boxes
@@ -93,7 +93,7 @@ def superbox_on(spark: Any, with_means: bool = True) -> Superbox:
     if not with_means:
         means = {name: values[:0] for name, values in means.items()}
     tables = {"upstream": columns(upstream()), "tolls": columns(history.tolls(3100)), "means": means}
-    return Superbox(plan(check(files.load(NETWORKS / "linear_road.yaml"), spark)), tables)
+    return Superbox(plan(check(yaml_files.load(NETWORKS / "linear_road.yaml"), spark)), tables)
 
 
 def accepted(lines: list[str]) -> list[Tuple]:
@@ -169,7 +169,7 @@ def test_a_notification_leaves_with_the_report_that_calls_for_it(spark: Any) -> 
 def test_the_boxes_and_the_toll_box_give_the_same_in_one_run(spark: Any, tmp_path: Path) -> None:
     lines = busy_stream(9, vehicles=150, seconds=420)
     tuples = accepted(lines)
-    network = files.load(NETWORKS / "linear_road.yaml")
+    network = yaml_files.load(NETWORKS / "linear_road.yaml")
     functions("linear_road")
     toll_box = Node("toll_box", Toll(), (Arc("feed"),))
     its_outputs = tuple(Output(f"its_{name}", Arc("toll_box", port)) for port, name in enumerate(TOLL_BOX))

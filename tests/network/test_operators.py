@@ -20,9 +20,9 @@ from network.stages_in_memory import run
 from network.test_streaming import SCHEMA, bag, random_feed
 from oracles.network import OPERATORS, Event, interpret
 from oracles.network_engines import stream
-from slipstream._cli.common.functions import load_functions as execute
+from slipstream._cli.common.user_functions import load_functions as execute
 from slipstream._errors import BadArgument, BadInput
-from slipstream._network import Builder, KeyedTable, Network, Operator, Order, Train, drawing, files, register
+from slipstream._network import Builder, KeyedTable, Network, Operator, Order, Train, drawing, register, yaml_files
 from slipstream._network.boxes.operators import find
 from slipstream._network.flow import find_places
 from slipstream._network.planning.plan import plan
@@ -112,9 +112,9 @@ def test_operators_in_spark_are_those_in_memory(spark: SparkSession, superbox: S
 
 def test_a_file_names_an_operator_its_parameters_and_outputs() -> None:
     network = with_operators()
-    text = files.dumps(network)
+    text = yaml_files.dumps(network)
     assert "jumps.near" in text
-    assert files.loads(text) == network
+    assert yaml_files.loads(text) == network
     assert "jump by 5" in drawing.draw(network)
 
 
@@ -122,10 +122,10 @@ def test_an_operator_that_is_not_loaded_can_be_read_and_written_but_not_checked(
     text = HEAD.replace("{from: b}", "{from: b.far}, first: {from: b}, second: {from: b.1}")
     text += "  b: {operator: elsewhere, parameters: {by: 3}, from: [s, s]}\n  c: {filter: [v > 1], from: b.near}\n"
     with pytest.raises(BadInput, match="no operator 'elsewhere'"):
-        files.loads(text)
-    network = files.loads(text, unloaded=True)
-    written = files.dumps(network)
-    assert files.loads(written, unloaded=True) == network
+        yaml_files.loads(text)
+    network = yaml_files.loads(text, unloaded=True)
+    written = yaml_files.dumps(network)
+    assert yaml_files.loads(written, unloaded=True) == network
     for part in ("from: b.far", "from: b}", "from: b.1", "from: b.near", "from: [s, s]", "{by: 3}"):
         assert part in written
     with pytest.raises(BadInput, match=r"box b \(operator\): no operator 'elsewhere'") as refused:
@@ -135,7 +135,7 @@ def test_an_operator_that_is_not_loaded_can_be_read_and_written_but_not_checked(
 
 def test_the_example_finds_who_brakes(spark: SparkSession, tmp_path: Path) -> None:
     execute(NETWORKS / "braking.py")
-    network = files.load(NETWORKS / "braking.yaml")
+    network = yaml_files.load(NETWORKS / "braking.yaml")
     run_ = Execution.prepare(tmp_path / "run", network, {"reports": NETWORKS / "braking.csv"}, train=5)
     run_.release()
     run_.run(spark)
@@ -150,7 +150,7 @@ def test_the_example_finds_who_brakes(spark: SparkSession, tmp_path: Path) -> No
 
 def test_an_operator_is_measured_like_other_boxes(spark: SparkSession) -> None:
     execute(NETWORKS / "braking.py")
-    network = files.load(NETWORKS / "braking.yaml")
+    network = yaml_files.load(NETWORKS / "braking.yaml")
     rows = spark.createDataFrame(csv.read_csv(NETWORKS / "braking.csv")).selectExpr(
         "monotonically_increasing_id() as _seq", "0L as _ts", "*"
     )
@@ -176,13 +176,13 @@ HEAD = "network: n\nversion: 1\nsources: {s: {g: text, v: integer, a: integer}}\
 )
 def test_mistakes_in_a_file_are_named(box: str, words: str) -> None:
     with pytest.raises(BadInput, match=words):
-        check(files.loads(f"{HEAD}  b: {box}\n"), None)
+        check(yaml_files.loads(f"{HEAD}  b: {box}\n"), None)
 
 
 def test_an_output_that_is_not_there_is_named() -> None:
     text = HEAD.replace("from: b", "from: b.fat") + "  b: {operator: jump, from: s}\n"
     with pytest.raises(BadInput, match="no output 'fat'"):
-        files.loads(text)
+        yaml_files.loads(text)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from oracles.network_engines import Feed, array_of
 from slipstream._io.chunks import CHUNK, LAST, OPENING, to_arrow_stream
 from slipstream._network.flow import Train
 from slipstream._network.planning.plan import plan
-from slipstream._network.running.trains import arrow_schema
+from slipstream._network.running.train_folder import arrow_schema
 from slipstream._network.schemas import check
 from slipstream._network.tasks import operators_in_spark
 from slipstream._network.tasks.operators_in_spark import Carrier, SuperboxStage

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from slipstream._errors import BadArgument, BadInput
-from slipstream._network import Builder, Network, Order, files
+from slipstream._network import Builder, Network, Order, yaml_files
 from slipstream._network.quality.analysis import analyse
 from slipstream._network.quality.qos import Graph, Quality
 from slipstream._network.quality.shedding import (
@@ -109,7 +109,7 @@ def test_shedding_by_utility_fits_and_is_no_worse_than_shedding_evenly(checked: 
 @pytest.mark.parametrize("overload", [1.02, 1.1, 1.2])
 def test_the_example_sheds_where_segments_can_spare_tuples(overload: float) -> None:
     """The graph of their loss is flatter than that of stopped cars; a heavy overload concerns both."""
-    example_ = check(files.load(EXAMPLES / "slow_segments.yaml"), None)
+    example_ = check(yaml_files.load(EXAMPLES / "slow_segments.yaml"), None)
     just_fits = plan(example_, Statistics(), {"cars": 1000.0}, cores=1.0).analysis.min_cap
     shed = plan(example_, Statistics(), {"cars": 1000.0 * overload}, cores=just_fits)
     assert {str(place) for place, share in shed.shares.items() if share} == {"slow -> by_segment"}

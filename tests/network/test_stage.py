@@ -23,12 +23,12 @@ from slipstream._io.chunks import CHUNK, to_arrow_stream
 from slipstream._io.outputs import Written
 from slipstream._network.algebra import Network
 from slipstream._network.planning.plan import plan
-from slipstream._network.running.trains import SEQ, TS, arrow_schema
+from slipstream._network.running.train_folder import SEQ, TS, arrow_schema
 from slipstream._network.schemas import check
 from slipstream._network.tasks.operators_in_spark import SuperboxStage
 from slipstream._network.tasks.sink import Sink, Tuples
 from slipstream._network.tasks.superbox import Superbox
-from slipstream._runtime.memory import Host, under_one_key
+from slipstream._runtime.memory import Host, put_under_one_key
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def run(
     """The outputs of the stage as it runs in Spark, each in its order."""
     network = superbox.plan.checked.network
     sink = Captured(str(folder), network)
-    host = Host([SuperboxStage("test", superbox, sink, 1)], divide=under_one_key)
+    host = Host([SuperboxStage("test", superbox, sink, 1)], divide=put_under_one_key)
     found: dict[str, list[tuple[list[int], dict[str, Any]]]] = {name: [] for name in superbox.plan.outputs}
     for start, end in itertools.pairwise([0, *cuts, len(feed)]):
         if restart:

@@ -26,7 +26,7 @@ from slipstream._cuboid.snapshots.snapshot import Snapshot
 from slipstream._errors import BadInput
 from slipstream._feeds.tuples import FIELDS
 from slipstream._linear_road.state.published import CUBOIDS, CUBOIDS_BY_TEXT
-from slipstream._network import Builder, Network, files
+from slipstream._network import Builder, Network, yaml_files
 from slipstream._network.boxes.toll import Toll
 from slipstream._network.planning.plan import plan
 from slipstream._network.running.run_folder import Execution
@@ -193,9 +193,9 @@ CARS = (
 
 
 def test_reports_without_the_fields_of_requests_are_enough() -> None:
-    made = files.loads(HEAD + CARS % "integer" + "boxes:\n  t: {toll: {rules: '2003', lateness: 30}, from: s}\n")
+    made = yaml_files.loads(HEAD + CARS % "integer" + "boxes:\n  t: {toll: {rules: '2003', lateness: 30}, from: s}\n")
     assert made.node("t").box == Toll("2003", 30)
-    assert files.loads(files.dumps(made)) == made
+    assert yaml_files.loads(yaml_files.dumps(made)) == made
     assert list(check(made, None).ports["t"])[1].port == 1
 
 
@@ -212,4 +212,4 @@ def test_reports_without_the_fields_of_requests_are_enough() -> None:
 )
 def test_mistakes_are_named(toll: str, pos: str, words: str) -> None:
     with pytest.raises(BadInput, match=words):
-        check(files.loads(HEAD + CARS % pos + f"boxes:\n  t: {{toll: {toll}, from: s}}\n"), None)
+        check(yaml_files.loads(HEAD + CARS % pos + f"boxes:\n  t: {{toll: {toll}, from: s}}\n"), None)

@@ -27,8 +27,8 @@ from slipstream._network.algebra import (
     Running,
     Union,
 )
+from slipstream._network.box_functions import find_registered
 from slipstream._network.boxes.operators import Operator
-from slipstream._network.functions import find_registered
 from slipstream._network.schemas import check
 
 Tuple = dict[str, Any]

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slipstream._cli.common.functions import load_functions
-from slipstream._network import Builder, Network, Order, files
+from slipstream._cli.common.user_functions import load_functions
+from slipstream._network import Builder, Network, Order, yaml_files
 from slipstream._network.quality.analysis import analyse
 from slipstream._network.quality.calibration import calibrate, time_batches
 from slipstream._network.quality.qos import Graph, Quality
@@ -59,11 +59,11 @@ def border() -> Load:
         number = np.arange(count)
         return pa.table({"sid": number % 100, "time": number // 100, "pos": random.integers(0, 60, count)})
 
-    return Load(files.load(NETWORKS / "border.yaml"), soldiers)
+    return Load(yaml_files.load(NETWORKS / "border.yaml"), soldiers)
 
 
 def speeding() -> Load:
-    return Load(files.load(NETWORKS / "speeding.yaml"), functions("speeding").positions)
+    return Load(yaml_files.load(NETWORKS / "speeding.yaml"), functions("speeding").positions)
 
 
 def linear_road(expressways: int = 10) -> Load:
@@ -74,7 +74,7 @@ def linear_road(expressways: int = 10) -> Load:
     vid = np.arange(100_000)
     tolls = {"vid": vid, "day": vid % 69 + 1, "xway": vid % expressways, "tolls": vid % 90}
     tables = {"upstream": pa.Table.from_pylist(upstream), "tolls": pa.table(tolls), "means": pa.table(means(0))}
-    return Load(files.load(NETWORKS / "linear_road.yaml"), partial(traffic, expressways), tables)
+    return Load(yaml_files.load(NETWORKS / "linear_road.yaml"), partial(traffic, expressways), tables)
 
 
 #: vehicles on an expressway at a time

@@ -8,8 +8,8 @@ from pathlib import Path
 from slipstream._errors import BadArgument
 from slipstream._io import outputs
 from slipstream._io.outputs import BATCH
-from slipstream._network.running import results
-from slipstream._network.running.trains import TS
+from slipstream._network.running import output_results
+from slipstream._network.running.train_folder import TS
 
 
 def batch_at(folder: Path, moment: int | datetime) -> int:
@@ -31,14 +31,14 @@ def own_columns(columns: list[str]) -> list[str]:
     >>> own_columns(["id", BATCH])
     ['id']
     """
-    hidden = {BATCH, TS, *results.order_columns(columns)}
+    hidden = {BATCH, TS, *output_results.order_columns(columns)}
     return [name for name in columns if name not in hidden]
 
 
-def quoted(columns: list[str]) -> list[str]:
+def quote_columns(columns: list[str]) -> list[str]:
     """Return names as Spark selects columns of any name.
 
-    >>> quoted(["speed (km/h)"])
-    ['`speed (km/h)`']
+    >>> quote_columns(["speed (km/h)", "a`b"])
+    ['`speed (km/h)`', '`a``b`']
     """
-    return [f"`{name}`" for name in columns]
+    return ["`" + name.replace("`", "``") + "`" for name in columns]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from slipstream._api import html, notebook, types
+from slipstream._api import html, notebook, type_names
 from slipstream._api.reports import has_reports, place_columns
 from slipstream._api.results import JobStatus, Results, read_status
 from slipstream._api.streams import Duration, Stream, Tolled, assemble, origins, tables
@@ -25,7 +25,7 @@ from slipstream._feeds.tuples import POSITION, REPORT_EVERY
 from slipstream._io.outputs import REJECTS, check_journal
 from slipstream._io.outputs.destinations import Destination, parse
 from slipstream._moving.files import PLACES
-from slipstream._network import drawing, files
+from slipstream._network import drawing, yaml_files
 from slipstream._network.algebra import Network
 from slipstream._network.boxes.archive import Archive
 from slipstream._network.running.driving import drive
@@ -39,7 +39,7 @@ from slipstream._tools.progress import silent
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from slipstream._io.sources import Feed
+    from slipstream._io.named_feeds import Feed
 
 #: in the folder of a job: static DataFrames that it reads
 GIVEN = "given"
@@ -214,7 +214,7 @@ class Job:
             mine = self._session(spark or session.build("slipstream"))
         known = check(network, mine)  # now, so that a mistake is raised here and not in the background
         frames = self._frames(mine)
-        execution = execution or self._laid_out(network, settings, parallel)
+        execution = execution or self._lay_out(network, settings, parallel)
         execution.own, execution.kafka, execution.known = self._own, tuple(settings.items()), known
         return RunningJob(execution, mine, frames)
 
@@ -242,7 +242,7 @@ class Job:
         if not (folder / FILE).is_file():
             return None
         before = (folder / FILE).read_text(encoding="utf-8")
-        if before != files.dumps(network):
+        if before != yaml_files.dumps(network):
             raise BadArgument(
                 f"{folder}: holds another job.",
                 hint="Start the same streams and outputs there, or use another folder.",
@@ -262,7 +262,7 @@ class Job:
         made.feeds = found
         return made
 
-    def _laid_out(self, network: Network, settings: Settings, parallel: int | None) -> Execution:
+    def _lay_out(self, network: Network, settings: Settings, parallel: int | None) -> Execution:
         folder = Path(self.folder).absolute()
         found = origins(self._outputs.values())
         ready = {name: o.feed(folder / GIVEN, settings) for name, o in found.items() if not o.is_copied}
@@ -288,11 +288,11 @@ def _trips(
     """The points of a stream, and the box that makes trips of them."""
     columns = stream.columns
     pair = (x, y) if x and y else next((pair for pair in PLACES if set(pair) <= set(columns)), None)
-    late = None if lateness is None else types.seconds(lateness, "lateness")
+    late = None if lateness is None else type_names.seconds(lateness, "lateness")
     if pair is None and has_reports(stream._types):
         reports = stream.filter(f"type = {POSITION}") if "type" in columns else stream
         points = reports.select(place_columns(stream._types))
-        seconds = types.seconds(gap or REPORT_EVERY, "gap")
+        seconds = type_names.seconds(gap or REPORT_EVERY, "gap")
         return points, Archive("id", "time", "x", "y", seconds, late, "road", "direction", "lane")
     if pair is None:
         raise BadInput(
@@ -300,7 +300,7 @@ def _trips(
             hint=f"Give x= and y=, of: {', '.join(columns)}.",
             code="missing-value",
         )
-    return stream, Archive(id or "id", time, *pair, types.seconds(gap or _GAP, "gap"), late)
+    return stream, Archive(id or "id", time, *pair, type_names.seconds(gap or _GAP, "gap"), late)
 
 
 #: jobs that run, so that they end with the process
@@ -342,7 +342,7 @@ class RunningJob:
         """What the job is doing and how much it has done."""
         found = read_status(self.folder)
         if self._error is not None:
-            return replace(found, state="failed", why=_message(self._error))
+            return replace(found, state="failed", why=_describe_error(self._error))
         if self._thread is not None and self._thread.is_alive() and found.state in ("new", "stopped"):
             return replace(found, state="starting", why="")
         return found
@@ -421,7 +421,7 @@ class RunningJob:
         if kind is None:
             self.stop()
         else:
-            with _ignored():
+            with _suppress_errors():
                 self.stop()
 
     def __repr__(self) -> str:
@@ -441,12 +441,12 @@ class RunningJob:
             _running.discard(self)
 
 
-def _message(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     return error.message if isinstance(error, SlipstreamError) else f"{type(error).__name__}: {error}"
 
 
 @contextmanager
-def _ignored() -> Iterator[None]:
+def _suppress_errors() -> Iterator[None]:
     """The error that ends a block is the one to report, not what follows from it."""
     try:
         yield
@@ -458,5 +458,5 @@ def _ignored() -> Iterator[None]:
 def _stop_all() -> None:
     """Stop jobs before Spark goes, which would end them in the middle of a batch."""
     for job in list(_running):
-        with _ignored():
+        with _suppress_errors():
             job.stop(30)

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from slipstream._archive.trajectories import APART, FOOT, LANE, START, parse_instant
+from slipstream._archive.ended_trips import APART, FOOT, LANE, START, parse_instant
 from slipstream._errors import BadInput
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import FIELDS
 from slipstream._io.readers.user_sources import Source, Tuples
 from slipstream._network.algebra import Schema
 from slipstream._network.boxes.toll import NEEDED
-from slipstream._network.sql.expressions import column
+from slipstream._network.sql.box_expressions import column
 
 #: a field of a report -> what we call it; fields of requests keep their names
 PLAIN = {

@@ -11,19 +11,24 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from slipstream._api import html
-from slipstream._api.committed import batch_at, own_columns, quoted
+from slipstream._api.committed import batch_at, own_columns, quote_columns
 from slipstream._api.streams import Published
+<<<<<<< HEAD
 from slipstream._api.trip_tables import Archived
 from slipstream._api.trips import Trips
 from slipstream._archive.files import TRIPS
+=======
+from slipstream._api.trips import Archived, Trips
+from slipstream._archive.trip_tables import TRIPS
+>>>>>>> main
 from slipstream._cuboid.query.one_off import run_query
-from slipstream._cuboid.snapshots.files import FILE as CATALOGUE
-from slipstream._cuboid.snapshots.files import FOLDER as SNAPSHOT
 from slipstream._cuboid.snapshots.snapshot import Cuboid, Snapshot
+from slipstream._cuboid.snapshots.snapshot_files import FILE as CATALOGUE
+from slipstream._cuboid.snapshots.snapshot_files import FOLDER as SNAPSHOT
 from slipstream._errors import MALFORMED, BadArgument
 from slipstream._io import outputs
 from slipstream._io.outputs import BATCH
-from slipstream._network.running import results
+from slipstream._network.running import output_results
 from slipstream._runtime import job, status
 from slipstream._spark import session
 from slipstream._tools.html_table import table
@@ -224,13 +229,13 @@ class Output:
     def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
         """Return a Spark DataFrame; in ``spark``, in the session that is active, or in a new local one."""
         rows = outputs.to_frame(spark or session.build("slipstream"), self.folder, self.name, until=self._until)
-        keys = results.order_columns(rows.columns)
-        return (rows.orderBy(*keys) if keys else rows).select(*quoted(own_columns(rows.columns)))
+        keys = output_results.order_columns(rows.columns)
+        return (rows.orderBy(*keys) if keys else rows).select(*quote_columns(own_columns(rows.columns)))
 
     def to_arrow(self) -> pa.Table:
         """Return an Arrow table; needs no Spark."""
         rows = outputs.read(self.folder, self.name, until=self._until)
-        return results.own_columns(rows).drop_columns(BATCH)
+        return output_results.own_columns(rows).drop_columns(BATCH)
 
     def to_pandas(self) -> PandasFrame:
         """Return a pandas DataFrame; needs no Spark."""
@@ -243,7 +248,7 @@ class Output:
 
     def tail(self, rows: int = _SHOWN) -> list[dict[str, Any]]:
         """Return the newest tuples, the newest last, without reading the rest."""
-        return results.newest_results(self.folder, self.name, rows, until=self._until)
+        return output_results.newest_results(self.folder, self.name, rows, until=self._until)
 
     def __len__(self) -> int:
         return int(outputs.read(self.folder, self.name, [BATCH], until=self._until).num_rows)

@@ -14,19 +14,19 @@ import pyarrow.json as pj
 import pyarrow.parquet as pq
 from pyarrow import csv
 
-from slipstream._api import types
+from slipstream._api import type_names
 from slipstream._api.reports import PLAIN, REPORT, RunSource
 from slipstream._api.streams import Origin, Place, Stored, Stream, Table
 from slipstream._errors import BadArgument, BadInput
 from slipstream._feeds.tuples import FIELDS
 from slipstream._io.formats.encodings import CSV, JSON, PARQUET, TEXT, TRAIN, first_file, guess_encoding
+from slipstream._io.named_feeds import KAFKA, TCP, Definition, Feed, make_feed
 from slipstream._io.readers.user_sources import Source, UserFeed
-from slipstream._io.sources import KAFKA, TCP, Definition, Feed, make_feed
 from slipstream._network.algebra import Schema
+from slipstream._network.column_types import spark_schema
 from slipstream._network.running.filling import is_run
 from slipstream._network.running.recordings import read_table
 from slipstream._network.tasks.frames import FrameFeed
-from slipstream._network.types import spark_schema
 from slipstream._spark.shipping import ship
 from slipstream._tools.locations import local
 from slipstream._tools.staging import staged_folder
@@ -82,10 +82,10 @@ def read(
     ['id', 'time', 'speed', 'expressway', 'lane', 'direction', 'segment', 'position']
     """
     if isinstance(where, Source):
-        return _of_source(where, name)
+        return _open_source(where, name)
     place = local(where) if isinstance(where, str) else str(where)
     if is_run(place):
-        return _of_run(place, columns or {}, name)
+        return _open_run(place, columns or {}, name)
     format = format or guess_encoding(place)
     given, mapped = _columns(place, format, schema, columns or {})
     definition = Definition(Path(message_schema) if message_schema else None, schema_registry)
@@ -119,11 +119,11 @@ def from_dataframe(
     {'id': 'string', 'speed': 'double'}
     """
     if hasattr(frame, "sparkSession"):
-        return _of_spark(frame, columns or {}, name)  # type: ignore[arg-type]
+        return _record_frame(frame, columns or {}, name)  # type: ignore[arg-type]
     table = frame if isinstance(frame, pa.Table) else pa.Table.from_pandas(frame, preserve_index=False)
     renamed = _map_columns(table.column_names, columns or {})
-    table = pa.table({new: _plain(new, table[old]) for new, old in renamed.items()})
-    schema = {field.name: types.arrow_type(field.name, field.type) for field in table.schema}
+    table = pa.table({new: _decode_dictionary(new, table[old]) for new, old in renamed.items()})
+    schema = {field.name: type_names.arrow_type(field.name, field.type) for field in table.schema}
     return _stream(Origin(name, schema, name, partial(_record, table, name, schema), is_copied=True))
 
 
@@ -133,7 +133,7 @@ def table(
     *,
     name: str = "",
 ) -> Table:
-    """Return a stored table to join streams with: a CSV, JSON lines or Parquet file, or a DataFrame that is no stream.
+    """Return a stored table to join streams with: a CSV, JSON lines or Parquet file, or a static DataFrame.
 
     A job reads it when it starts, and again when it is resumed. ``name`` is its name in pictures, and for functions of
     your own that look things up in it.
@@ -147,17 +147,19 @@ def table(
     """
     if isinstance(where, str | Path):
         path = Path(where)
-        columns = types.parse_schema(schema) if schema else _infer_schema(str(path), guess_encoding(str(path)), {})[0]
+        columns = (
+            type_names.parse_schema(schema) if schema else _infer_schema(str(path), guess_encoding(str(path)), {})[0]
+        )
         return Table(Stored(name or _name_of(str(path)), columns, lambda: read_table(path, columns)))
     if hasattr(where, "sparkSession"):
-        return _of_static(where, name or "table")  # type: ignore[arg-type]
+        return _read_static(where, name or "table")  # type: ignore[arg-type]
     rows = where if isinstance(where, pa.Table) else pa.Table.from_pandas(where, preserve_index=False)
-    plain = pa.table({one: _plain(one, rows[one]) for one in rows.column_names})
-    columns = {field.name: types.arrow_type(field.name, field.type) for field in plain.schema}
+    plain = pa.table({one: _decode_dictionary(one, rows[one]) for one in rows.column_names})
+    columns = {field.name: type_names.arrow_type(field.name, field.type) for field in plain.schema}
     return Table(Stored(name or "table", columns, lambda: plain))
 
 
-def _of_static(frame: DataFrame, name: str) -> Table:
+def _read_static(frame: DataFrame, name: str) -> Table:
     if frame.isStreaming:
         raise BadArgument(
             "table: this DataFrame is a stream.", hint="Use from_dataframe, and join within a time.", code="bad-type"
@@ -173,19 +175,19 @@ def _stream(origin: Origin) -> Stream:
 # --- sources of your own
 
 
-def _of_source(source: Source, name: str) -> Stream:
+def _open_source(source: Source, name: str) -> Stream:
     label = type(source).__name__
     if not getattr(source, "schema", None):
         raise BadArgument(
             f"source {label}: no schema.", hint='Declare one: schema = {"id": "bigint"}.', code="missing-value"
         )
-    schema = types.parse_schema(source.schema)
+    schema = type_names.parse_schema(source.schema)
     ship(type(source))
     feed = UserFeed(f"python:{label}", "arrow", own=source, types=schema)
     return _stream(Origin(name or _identifier(label.lower()), schema, label, lambda _, __: feed))
 
 
-def _of_run(place: str, columns: Mapping[str, str], name: str) -> Stream:
+def _open_run(place: str, columns: Mapping[str, str], name: str) -> Stream:
     names = {field: PLAIN.get(field, field) for field in FIELDS}
     for column, field in columns.items():
         if field not in names:
@@ -198,7 +200,7 @@ def _of_run(place: str, columns: Mapping[str, str], name: str) -> Stream:
             )
         names[field] = column
     source = RunSource(place, {column: field for field, column in names.items()})
-    schema = types.parse_schema(source.schema)
+    schema = type_names.parse_schema(source.schema)
     feed = UserFeed(str(Path(place).absolute()), "run", own=source, types=schema)
     return _stream(Origin(name or _name_of(place), schema, place, lambda _, __: feed))
 
@@ -212,7 +214,9 @@ def _convert_types(frame: DataFrame, columns: Mapping[str, str]) -> tuple[DataFr
     kinds = {field.name: field.dataType.simpleString() for field in frame.schema}
     # a timestamp as a number is seconds since 1970
     wanted = {new: "double" if kinds[old].startswith("timestamp") else kinds[old] for new, old in renamed.items()}
-    schema = types.parse_schema({n: "double" if kind.startswith("decimal") else kind for n, kind in wanted.items()})
+    schema = type_names.parse_schema(
+        {n: "double" if kind.startswith("decimal") else kind for n, kind in wanted.items()}
+    )
     typed = frame.selectExpr(
         *(f"cast({_quote(old)} as {spark_schema(schema)[new]}) as {_quote(new)}" for new, old in renamed.items())
     )
@@ -223,7 +227,7 @@ def _quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _of_spark(frame: DataFrame, columns: Mapping[str, str], name: str) -> Stream:
+def _record_frame(frame: DataFrame, columns: Mapping[str, str], name: str) -> Stream:
     typed, schema = _convert_types(frame, columns)
     if frame.isStreaming:
         feed = FrameFeed(name, "dataframe", follow=True, frame=typed, types=schema)
@@ -260,12 +264,12 @@ def _map_columns(have: Sequence[str], columns: Mapping[str, str]) -> dict[str, s
     return {back.get(old, old): old for old in have}
 
 
-def _plain(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _decode_dictionary(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A column of a frame in a type of networks."""
     if pa.types.is_timestamp(column.type):
         micros = column.cast(pa.timestamp("us", tz=column.type.tz), safe=False).cast(pa.int64())
         return pc.divide(micros.cast(pa.float64()), 1e6)
-    types.arrow_type(name, column.type)
+    type_names.arrow_type(name, column.type)
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
@@ -279,7 +283,7 @@ def _columns(
     if schema is not None:
         times = {name for name, type_ in schema.items() if str(type_).lower() == "timestamp"}
         iso = {name: f"{columns.get(name, name)}:iso" for name in times}
-        return types.parse_schema({**schema, **dict.fromkeys(times, "double")}), {**columns, **iso}
+        return type_names.parse_schema({**schema, **dict.fromkeys(times, "double")}), {**columns, **iso}
     if format in (TEXT, TRAIN):
         fields = {PLAIN.get(field, field): field for field in FIELDS}
         return dict.fromkeys(fields, "integer"), {**fields, **columns}
@@ -290,7 +294,7 @@ def _columns(
                 hint='Give a schema: schema={"id": "string", "time": "bigint"}.',
                 code="bad-type",
             )
-        return types.parse_schema(REPORT), dict(columns)
+        return type_names.parse_schema(REPORT), dict(columns)
     return _infer_schema(where, format, columns)
 
 
@@ -307,7 +311,7 @@ def _infer_schema(where: str, format: str, columns: Mapping[str, str]) -> tuple[
         elif pa.types.is_null(type_):
             schema[name] = "text"
         elif not (pa.types.is_nested(type_) or pa.types.is_temporal(type_) or pa.types.is_binary(type_)):
-            schema[name] = types.arrow_type(name, type_)
+            schema[name] = type_names.arrow_type(name, type_)
     if back:
         missing = next(iter(back))
         raise BadArgument(

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from slipstream._api import types
+from slipstream._api import type_names
 from slipstream._api.reports import toll_columns
 from slipstream._cuboid.schema import AST
 from slipstream._errors import BadArgument, BadInput
@@ -43,9 +43,9 @@ from slipstream._network.boxes import operators
 from slipstream._network.boxes.cuboids import CuboidLookup, CuboidQuery, Keep
 from slipstream._network.boxes.operators import UNKNOWN, Operator
 from slipstream._network.boxes.toll import REJECTS, Toll
+from slipstream._network.column_types import spark_schema
 from slipstream._network.schemas import check
-from slipstream._network.sql.expressions import column
-from slipstream._network.types import spark_schema
+from slipstream._network.sql.box_expressions import column
 from slipstream._spark import session
 from slipstream._spark.shipping import ship
 
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from slipstream._cuboid.schema import Schema as CuboidSchema
     from slipstream._cuboid.snapshots.snapshot import Cuboid
-    from slipstream._io.sources import Feed
+    from slipstream._io.named_feeds import Feed
 
 Duration: TypeAlias = "str | float | timedelta"
 
@@ -285,9 +285,9 @@ class Stream:
         >>> slow.schema
         {'segment': 'bigint', 'time': 'bigint', 'cars': 'bigint'}
         """
-        length = types.seconds(size, "size")
-        step = length if every is None else types.seconds(every, "every")
-        return Window(self, on, length, step, _names(by), types.seconds(lateness, "lateness"))
+        length = type_names.seconds(size, "size")
+        step = length if every is None else type_names.seconds(every, "every")
+        return Window(self, on, length, step, _names(by), type_names.seconds(lateness, "lateness"))
 
     def running(
         self, added: Mapping[str, str] | None = None, /, *, by: str | Iterable[str] = (), **functions: str
@@ -398,7 +398,7 @@ class Stream:
                 code="conflicting-options",
             )
         order = Order(time, slack)
-        return self._with(Join(on, types.seconds(within, "within"), order, order), other)
+        return self._with(Join(on, type_names.seconds(within, "within"), order, order), other)
 
     def latest(self, other: Stream, by: str | Iterable[str]) -> Stream:
         """Put beside each tuple the newest tuple of ``other`` with the same values in ``by``; null if there is none.
@@ -450,7 +450,7 @@ class Stream:
         ['vid', 'time', 'lav', 'toll']
         """
         chosen = _rules(rules)
-        late = types.seconds(lateness, "lateness")
+        late = type_names.seconds(lateness, "lateness")
         if late != int(late):
             raise BadArgument(
                 f"lateness {lateness!r}: tolling works on whole seconds.",

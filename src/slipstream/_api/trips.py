@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from slipstream._api import html
+<<<<<<< HEAD
 from slipstream._api.committed import quoted
 from slipstream._api.trip_tables import TRIP, Computed, Recorded, Stored, TripTable
+=======
+from slipstream._api.committed import batch_at, own_columns, quote_columns
+>>>>>>> main
 from slipstream._errors import BadArgument
 from slipstream._moving import MovingPoint, Plane, register, tracks
 from slipstream._moving.files import Reading
@@ -30,6 +34,62 @@ if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame
     from pyspark.sql import DataFrame, SparkSession
 
+<<<<<<< HEAD
+=======
+#: the column of moving points in a table of trips
+TRIP = "Trip"
+
+
+@dataclass(frozen=True)
+class Archived:
+    """The trips that a job has archived, up to a batch."""
+
+    folder: Path
+    name: str
+    until: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.folder}"
+
+    def as_of(self, moment: int | datetime) -> Archived:
+        return replace(self, until=batch_at(self.folder, moment))
+
+    def to_spark(self, spark: SparkSession) -> DataFrame:
+        rows = outputs.to_frame(spark, self.folder, self.name, until=self.until)
+        return rows.select(*quote_columns(own_columns(rows.columns)))
+
+    def some(self, rows: int) -> pa.Table:
+        return outputs.read_newest(self.folder, self.name, rows, until=self.until)
+
+    def __len__(self) -> int:
+        return int(outputs.read(self.folder, self.name, [BATCH], until=self.until).num_rows)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Trips that were read from files."""
+
+    where: str
+    table: pa.Table
+
+    def __str__(self) -> str:
+        return self.where
+
+    def as_of(self, moment: int | datetime) -> Recorded:  # noqa: ARG002
+        raise BadArgument(
+            f"{self.where}: trips of files have no past.", hint="Use as_of on the trips of a job.", code="not-kept"
+        )
+
+    def to_spark(self, spark: SparkSession) -> DataFrame:
+        return spark.createDataFrame(self.table)
+
+    def some(self, rows: int) -> pa.Table:
+        return self.table.slice(0, rows)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+>>>>>>> main
 
 @dataclass(frozen=True)
 class Trips:
@@ -261,7 +321,7 @@ class Trips:
     def _rows(self, id: str) -> list[tuple[Any, Mapping[str, Any]]]:
         """Each trip with the value of a column."""
         if self._conditions:
-            rows = self.to_spark().select(*quoted([id, TRIP])).collect()
+            rows = self.to_spark().select(*quote_columns([id, TRIP])).collect()
             return [(row[0], row[1]) for row in rows]
         table = self._of.some(len(self._of))
         return list(zip(table[id].to_pylist(), table[TRIP].to_pylist(), strict=True))

@@ -6,6 +6,6 @@ and ``files`` reads them. The jobs are in ``_linear_road`` and ``_network``; thi
 archive.
 """
 
-from slipstream._archive.files import open_archive
+from slipstream._archive.trip_tables import open_archive
 
 __all__ = ["open_archive"]

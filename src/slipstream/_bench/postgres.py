@@ -24,9 +24,9 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
-from slipstream._bench.driving.destinations import Destination
 from slipstream._bench.driving.driver import DrivePlan, DriveResult, Pace, drive
-from slipstream._bench.driving.encodings import encode_text
+from slipstream._bench.driving.encoders import encode_text
+from slipstream._bench.driving.receivers import Destination
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import MILE, SEGMENTS
@@ -124,7 +124,7 @@ def run_postgres(
         raise BadArgument(
             f"--out {out} already has an output.", hint="Use another folder, or remove it.", code="exists"
         )
-    with _server_errors(server), connect(server) as connection:
+    with _report_server_errors(server), connect(server) as connection:
         connection.execute(files("slipstream._bench").joinpath("postgres.sql").read_text(encoding="utf-8"))
         load_history(connection, run)
         if forward:
@@ -140,7 +140,7 @@ def run_postgres(
 
 
 @contextmanager
-def _server_errors(server: str) -> Iterator[None]:
+def _report_server_errors(server: str) -> Iterator[None]:
     """Report a server that stops while in use."""
     import psycopg
 

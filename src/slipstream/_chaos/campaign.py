@@ -23,13 +23,13 @@ from pathlib import Path
 from typing import Any
 
 from slipstream._chaos import NOTES, faults
-from slipstream._chaos.comparison import Committed, difference, verify_comparator
 from slipstream._chaos.faults import Damage, Fault, Site
+from slipstream._chaos.output_comparison import Committed, find_difference, verify_comparator
 from slipstream._chaos.process import JobProcess
 from slipstream._chaos.subject import Subject
 from slipstream._errors import BadArgument, CheckFailed, SlipstreamError
 from slipstream._io.outputs import CHECKPOINT
-from slipstream._linear_road.text import TEXT
+from slipstream._linear_road.answer_text import TEXT
 from slipstream._tools.logs import append_lines, read_lines
 from slipstream._tools.progress import say
 
@@ -175,7 +175,7 @@ class Campaign:
         todo = self._remaining()
         while todo:
             before = len(self.records), self._missed.total()
-            with self._site() as site:
+            with self._create_site() as site:
                 self._run_chain(site, todo, expected)
             if (len(self.records), self._missed.total()) == before:
                 raise CheckFailed(
@@ -187,10 +187,10 @@ class Campaign:
 
     def _remaining(self) -> list[Make]:
         """Return the plan without the faults that were injected already."""
-        done = Counter(_what(record.kind) for record in self.records)
+        done = Counter(_base_kind(record.kind) for record in self.records)
         left = []
         for make in plan(random.Random(self.seed), {kind: self.makes[kind] for kind in self.kinds}, self.wanted):
-            if done[kind := _what(make(_NOWHERE).kind)]:
+            if done[kind := _base_kind(make(_NOWHERE).kind)]:
                 done[kind] -= 1
             else:
                 left.append(make)
@@ -216,7 +216,7 @@ class Campaign:
         return JobProcess(self.subject.command_line(self.program, out), out, self.folder / "engine.log", environment)
 
     @contextmanager
-    def _site(self) -> Iterator[Site]:
+    def _create_site(self) -> Iterator[Site]:
         """Create a folder for a chain; if possible, on a small file system of its own."""
         self._chain += 1
         place = self.folder / f"chain-{self._chain:03d}"
@@ -235,7 +235,7 @@ class Campaign:
         """Start the job repeatedly in one folder until its input ends or no faults are left."""
         self._lasting = []
         while todo:
-            makes = _one_start(todo, fresh=not site.out.exists())
+            makes = _take_for_one_start(todo, fresh=not site.out.exists())
             batch = [make(site) for make in makes]
             if isinstance(damage := batch[0], Damage):
                 self._harm(site, damage, expected)
@@ -287,7 +287,7 @@ class Campaign:
             if any(fault.ends and fault.struck for fault in struck):
                 return False
             ended = engine.wait_for_end(3600)
-            return self._over(site, engine, ended, struck, expected)
+            return self._is_over(site, engine, ended, struck, expected)
         finally:
             engine.end()
             for fault in struck:
@@ -297,7 +297,7 @@ class Campaign:
         fault.strike(engine)
         fault.struck = not fault.missed
         if fault.missed:
-            self._miss(fault)
+            self._handle_miss(fault)
             return
         if not fault.ends:
             before = engine.commits()
@@ -312,7 +312,7 @@ class Campaign:
             outcome, said = self._judge(engine, ended, by_itself, site, fault, expected)
         self._record(fault.kind, outcome, said)
 
-    def _miss(self, fault: Fault) -> None:
+    def _handle_miss(self, fault: Fault) -> None:
         """Handle a failpoint that the job did not reach: try another chain, or record that it has none."""
         self._missed[fault.kind] += 1
         if self._missed[fault.kind] >= _TRIES:
@@ -333,7 +333,7 @@ class Campaign:
                 return f"wrong: {problem}", engine.stderr[-500:]
         return (ADVISED if by_itself else SAME), engine.stderr[-500:] if by_itself else ""
 
-    def _over(self, site: Site, engine: JobProcess, ended: bool, struck: list[Fault], expected: Committed) -> bool:
+    def _is_over(self, site: Site, engine: JobProcess, ended: bool, struck: list[Fault], expected: Committed) -> bool:
         """Return whether the chain is over; at the end of the input, the output must be complete."""
         if not ended or engine.code != 0:
             if not engine.has_advised:
@@ -364,7 +364,7 @@ class Campaign:
             found = Committed.read(out, state=whole)
         except SlipstreamError as error:
             return error.message
-        return difference(expected, found, whole=whole, repeatable=self.subject.is_repeatable)
+        return find_difference(expected, found, whole=whole, repeatable=self.subject.is_repeatable)
 
     def _record(self, kind: str, outcome: str, said: str) -> None:
         self.records.append(Record(kind, self._chain, outcome, said))
@@ -396,12 +396,12 @@ def plan(chance: random.Random, makes: Mapping[str, Sequence[Make]], wanted: int
 _NOWHERE = Site(Path(), Path(), random.Random(0))
 
 
-def _what(kind: str) -> str:
+def _base_kind(kind: str) -> str:
     """Return a kind without the suffix in brackets, which depends on the machine."""
     return kind.partition(" (")[0]
 
 
-def _one_start(todo: list[Make], *, fresh: bool) -> list[Make]:
+def _take_for_one_start(todo: list[Make], *, fresh: bool) -> list[Make]:
     """Take the faults for one start from the plan: some that do not end it, then one that does.
 
     Damage precedes a start, but not in a ``fresh`` folder, where there is nothing to damage yet.

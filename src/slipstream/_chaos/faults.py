@@ -19,10 +19,10 @@ from pathlib import Path
 
 import psutil
 
-from slipstream._chaos.comparison import text_lengths
+from slipstream._chaos.output_comparison import text_lengths
 from slipstream._chaos.process import JobProcess
 from slipstream._io.outputs import CHECKPOINT, FOLDER, JOURNAL, last_batch
-from slipstream._linear_road.text import TEXT
+from slipstream._linear_road.answer_text import TEXT
 from slipstream._tools.failpoints import OUTPUT_POINTS, VARIABLE
 
 #: who is killed
@@ -69,7 +69,7 @@ class Fault:
         """Undo the fault after the job has exited."""
 
 
-def victims(engine: JobProcess, who: str) -> list[psutil.Process]:
+def choose_victims(engine: JobProcess, who: str) -> list[psutil.Process]:
     """Return the processes to kill."""
     family = engine.family()
     jvm = engine.jvm()
@@ -90,7 +90,7 @@ class Kill(Fault):
 
     def strike(self, engine: JobProcess) -> None:
         """Kill; the remaining processes must notice by themselves."""
-        engine.kill(victims(engine, self.who))
+        engine.kill(choose_victims(engine, self.who))
 
 
 @dataclass
@@ -137,7 +137,7 @@ class KillAt(Fault):
         self._reached.parent.mkdir(exist_ok=True)
         self.missed = not engine.wait_for(self._reached.exists)
         if not self.missed:
-            engine.kill(victims(engine, self.who))
+            engine.kill(choose_victims(engine, self.who))
 
     def heal(self) -> None:
         """Disarm the failpoint."""
@@ -176,7 +176,7 @@ class Pause(Fault):
 
     def strike(self, engine: JobProcess) -> None:
         """Suspend and resume."""
-        paused = victims(engine, self.who)
+        paused = choose_victims(engine, self.who)
         for process in paused:
             _ignore_missing(process.suspend)
         time.sleep(self.site.pause_s)
@@ -262,12 +262,12 @@ class ReadOnly(Fault):
 
 #: what can be damaged -> the newest file of that kind
 NEWEST: dict[str, Callable[[Path], Path | None]] = {
-    "offset file": lambda out: _newest(out / CHECKPOINT / "offsets"),
-    "commit file": lambda out: _newest(out / CHECKPOINT / "commits"),
-    "state file": lambda out: _newest(out / CHECKPOINT / "state"),
-    "journal": lambda out: _existing(out / JOURNAL),
-    "output.csv": lambda out: _existing(out / TEXT),
-    "log of a table": lambda out: _newest(out / FOLDER, "_delta_log/*.json"),
+    "offset file": lambda out: _find_newest(out / CHECKPOINT / "offsets"),
+    "commit file": lambda out: _find_newest(out / CHECKPOINT / "commits"),
+    "state file": lambda out: _find_newest(out / CHECKPOINT / "state"),
+    "journal": lambda out: _if_exists(out / JOURNAL),
+    "output.csv": lambda out: _if_exists(out / TEXT),
+    "log of a table": lambda out: _find_newest(out / FOLDER, "_delta_log/*.json"),
 }
 
 
@@ -404,13 +404,13 @@ class Skew(Fault):
         self._file.write_text(str(self.seconds), encoding="utf-8")
 
 
-def _newest(folder: Path, pattern: str = "[!.]*") -> Path | None:
+def _find_newest(folder: Path, pattern: str = "[!.]*") -> Path | None:
     """Return the newest file, without hidden and temporary ones."""
     files = [file for file in folder.rglob(pattern) if file.is_file() and not file.name.endswith(".tmp")]
     return max(files, key=lambda file: (file.stat().st_mtime_ns, file.name), default=None)
 
 
-def _existing(file: Path) -> Path | None:
+def _if_exists(file: Path) -> Path | None:
     return file if file.exists() else None
 
 

@@ -71,7 +71,7 @@ class JobProcess:
     def end(self) -> None:
         """Kill all of its processes, and wait until they are gone."""
         self._child.kill()
-        for relative in _of_session(self.pid):
+        for relative in _find_in_session(self.pid):
             child_processes.send(relative, signal.SIGKILL)
 
     def commits(self) -> int:
@@ -112,7 +112,7 @@ def _is_daemon(process: psutil.Process, others: Sequence[psutil.Process]) -> boo
         return False
 
 
-def _of_session(session: int) -> Iterator[psutil.Process]:
+def _find_in_session(session: int) -> Iterator[psutil.Process]:
     """Return processes of a session that outlived their leader."""
     for process in psutil.process_iter():
         try:

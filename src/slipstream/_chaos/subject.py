@@ -83,7 +83,7 @@ class Subject:
         """Return the command that starts or resumes it in a folder."""
         command = list(self.command)
         if self.kind == "network" and (out / FILE).exists():
-            command = _without(command, "--input")
+            command = _drop_option(command, "--input")
         return [*command, "--out", str(out)]
 
     def command_line(self, program: Sequence[str], out: Path) -> list[str]:
@@ -92,10 +92,10 @@ class Subject:
         return [*program, *self.arguments(out), "--master", "local[2,4]", "--conf", _SHORT_LIVED]
 
 
-def _without(words: Sequence[str], option: str) -> list[str]:
+def _drop_option(words: Sequence[str], option: str) -> list[str]:
     """Return a command without an option and its values.
 
-    >>> _without(["run", "--input", "a=b", "--train", "4"], "--input")
+    >>> _drop_option(["run", "--input", "a=b", "--train", "4"], "--input")
     ['run', '--train', '4']
     """
     return [

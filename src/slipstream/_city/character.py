@@ -172,20 +172,20 @@ class Character:
         known = {name: self.published(value) for name, value in PUBLISHED_TOTALS.items()} if whole else {}
         return [Figure(name, value, known.get(name)) for name, value in values.items()]
 
-    def _reached(self, end: int) -> bool:
+    def _is_within_run(self, end: int) -> bool:
         return end <= self.run.manifest.seconds + 1
 
     def _rates(self) -> list[Figure]:
         rates = [
             Figure(f"tuples/s, {_moment(start, end)}", self.rate(start, end), self.published(rate))
             for start, end, rate in PUBLISHED_RATES
-            if self._reached(end)
+            if self._is_within_run(end)
         ]
         last = self.run.manifest.seconds
         if last % FULL_RUN:
             rates.append(Figure("tuples/s, at the end", self.rate(max(0, last - REPORT_EVERY), last)))
         start, end, vehicles = PUBLISHED_VEHICLES
-        if self._reached(end):
+        if self._is_within_run(end):
             name = f"vehicles on the road, {_moment(start, end)}"
             rates.append(Figure(name, self.vehicles(start, end), self.published(vehicles)))
         return rates
@@ -195,13 +195,13 @@ class Character:
         speeds = [
             Figure(f"mean speed in mph, {_moment(start, end)}", self.speed(start, end), speed)
             for start, end, speed in PUBLISHED_SPEEDS
-            if self._reached(end)
+            if self._is_within_run(end)
         ]
         return [*speeds, Figure("mean speed in mph, whole run", self.speed(0, last))]
 
     def _crowds(self) -> list[Figure]:
         start, end = CROWDED
-        if not self._reached(end):
+        if not self._is_within_run(end):
             return []
         slowest, fastest = CONGESTED
         name, moment = "cars in the fullest segment", _moment(start, end)
@@ -246,7 +246,7 @@ def characterise(run: Run, spark: SparkSession, *, xway: int | None = None) -> C
         trips = run.manifest.trips
         return Character(
             run,
-            _per_second(tuples),
+            _to_seconds(tuples),
             _crowds(tuples),
             _count_trips(tuples) if trips is None else trips,
             shown,
@@ -262,18 +262,18 @@ def shown_expressway(run: Run, xway: int | None) -> int:
     if shown not in known:
         raise BadArgument(
             f"--expressway {shown}: not stored in this run.",
-            hint=f"Use one of: {_some(known)}.",
+            hint=f"Use one of: {_list_some(known)}.",
             code="unknown-name",
             found=shown,
         )
     return shown
 
 
-def _some(xways: list[int]) -> str:
+def _list_some(xways: list[int]) -> str:
     return ", ".join(map(str, xways[:10])) + (", ..." if len(xways) > 10 else "")
 
 
-def _per_second(tuples: DataFrame) -> Seconds:
+def _to_seconds(tuples: DataFrame) -> Seconds:
     from pyspark.sql import functions as sf
 
     report = sf.col("type") == POSITION

@@ -89,10 +89,10 @@ def _title(character: Character) -> str:
         manifest.source,
         *([f"seed {manifest.seed}"] if manifest.seed is not None else []),
     ]
-    return f"$\\bf{{{_plain(character.run.path.resolve().name)}}}$\n" + "  ·  ".join(parts)
+    return f"$\\bf{{{_escape(character.run.path.resolve().name)}}}$\n" + "  ·  ".join(parts)
 
 
-def _plain(name: str) -> str:
+def _escape(name: str) -> str:
     """Escape a name for matplotlib's bold titles."""
     return "".join(c if c.isalnum() else rf"\{c}" if c in "_#$%&" else "{-}" if c == "-" else c for c in name)
 

@@ -30,7 +30,7 @@ def has_request(keys: Keys, share: float) -> Bools:
     return np.asarray(uniform(keys) < share)
 
 
-def _whole(keys: Keys, purpose: int, least: int, most: int) -> Ints:
+def _to_whole(keys: Keys, purpose: int, least: int, most: int) -> Ints:
     """Return integers from ``least`` to ``most``."""
     with np.errstate(over="ignore"):
         share = uniform(keys + np.uint64(purpose))
@@ -42,8 +42,8 @@ def fields(keys: Keys, xway: int) -> dict[str, Ints]:
     with np.errstate(over="ignore"):
         draw = uniform(keys + np.uint64(7))
     kind = np.where(draw < BALANCES, BALANCE, np.where(draw < BALANCES + EXPENDITURES, EXPENDITURE, TRAVEL_TIME))
-    sinit = _whole(keys, 8, 0, SEGMENTS - 1)
-    send = (sinit + _whole(keys, 9, 1, SEGMENTS - 1)) % SEGMENTS
+    sinit = _to_whole(keys, 8, 0, SEGMENTS - 1)
+    send = (sinit + _to_whole(keys, 9, 1, SEGMENTS - 1)) % SEGMENTS
 
     def only(which: int, values: Ints | int) -> Ints:
         return np.where(kind == which, values, -1).astype(np.int32)
@@ -54,7 +54,7 @@ def fields(keys: Keys, xway: int) -> dict[str, Ints]:
         "xway": np.where(kind == BALANCE, -1, xway).astype(np.int32),
         "sinit": only(TRAVEL_TIME, sinit),
         "send": only(TRAVEL_TIME, send),
-        "dow": only(TRAVEL_TIME, _whole(keys, 10, 1, 7)),
-        "tod": only(TRAVEL_TIME, _whole(keys, 11, 1, 1440)),
-        "day": only(EXPENDITURE, _whole(keys, 12, 1, 69)),
+        "dow": only(TRAVEL_TIME, _to_whole(keys, 10, 1, 7)),
+        "tod": only(TRAVEL_TIME, _to_whole(keys, 11, 1, 1440)),
+        "day": only(EXPENDITURE, _to_whole(keys, 12, 1, 69)),
     }

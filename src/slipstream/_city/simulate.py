@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from slipstream._city import kernel, requests
 from slipstream._city.traffic import EAST, MINUTE, Traffic, plan_accidents, plan_trips
-from slipstream._city.vehicles import TripTable, assign_vehicles
+from slipstream._city.vehicle_assignment import TripTable, assign_vehicles
 from slipstream._errors import BadArgument
 from slipstream._feeds.run import TRIPS, Accident, Expressway, ExpresswayWriter, Manifest, Run, staged_run, versions
 from slipstream._feeds.tuples import FIELDS, MILE, POSITION, ROAD, SCHEMA
@@ -118,7 +118,7 @@ def _drive(
 ) -> list[list[int]]:
     """Simulate all directions; return their accidents."""
     with _show_progress("simulating", directions, traffic.minutes):
-        rows = _for_each(spark, directions, lambda d: _drive_direction(d, traffic, seed), partitions)
+        rows = _run_each(spark, directions, lambda d: _drive_direction(d, traffic, seed), partitions)
     return [row for rows_of_direction in rows for row in rows_of_direction]
 
 
@@ -226,7 +226,7 @@ def _write(
     xways = sorted({d.xway for d in directions})
     pairs = [[d for d in directions if d.xway == xway] for xway in xways]
     with _show_progress("writing", [pair[0] for pair in pairs], 2 * traffic.minutes, already=traffic.minutes):
-        answers = _for_each(spark, pairs, lambda pair: asdict(_write_expressway(pair, traffic, seed)), partitions)
+        answers = _run_each(spark, pairs, lambda pair: asdict(_write_expressway(pair, traffic, seed)), partitions)
     return [Expressway(**answer) for answer in answers]
 
 
@@ -284,7 +284,7 @@ def _tuples(
 # --- running the steps on Spark --------------------
 
 
-def _for_each(spark: SparkSession, items: list[T], work: Callable[[T], Any], partitions: int | None) -> list[Any]:
+def _run_each(spark: SparkSession, items: list[T], work: Callable[[T], Any], partitions: int | None) -> list[Any]:
     """Apply ``work`` to every item, each in a Spark task of its own unless ``partitions`` is given.
 
     The results, in the order of the items, are small and returned as JSON; tuples stay in files.

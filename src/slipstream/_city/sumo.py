@@ -21,7 +21,7 @@ from defusedxml.ElementTree import iterparse
 
 from slipstream._errors import MALFORMED, BadInput
 from slipstream._feeds.run import MINUTE, ExpresswayWriter, Manifest, Run, staged_run, versions
-from slipstream._feeds.text import file_size, open_text
+from slipstream._feeds.tuple_text import file_size, open_text
 from slipstream._feeds.tuples import MAX_SPEED, MILE, POSITION, REPORT_EVERY, ROAD, SCHEMA
 from slipstream._tools.progress import bar, say
 

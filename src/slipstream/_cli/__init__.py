@@ -26,6 +26,7 @@ from slipstream._cli.machine import doctor, examples, prepare
 from slipstream._errors import BadArgument, SlipstreamError, Unavailable
 from slipstream._spark import session
 from slipstream._tools import locations
+from slipstream._tools.extras import explain_import
 from slipstream._tools.progress import console
 
 #: the exit code after Ctrl-C, SIGTERM or SIGHUP
@@ -104,7 +105,7 @@ def run() -> None:
 def _run() -> None:
     try:
         _check_working_folder()
-        code = app(locations.in_arguments(sys.argv[1:]), standalone_mode=False, prog_name="slipstream")
+        code = app(locations.replace_file_uris(sys.argv[1:]), standalone_mode=False, prog_name="slipstream")
         # Ctrl-C comes out of Typer as this, without a word
         if code == STOPPED:
             console.print("slipstream: stopped. The same command resumes where it was, or starts again.")
@@ -123,11 +124,18 @@ def _run() -> None:
     except BrokenPipeError:
         _leave_pipe()
     except Exception as error:
-        if (told := session.translate_error(error)) is None:
+        if (told := _translate(error)) is None:
             if log := session.keep_log():
                 verbosity.name_log(log)
             raise
         _tell(told)
+
+
+def _translate(error: Exception) -> SlipstreamError | None:
+    """Return an error that has an explanation: of Spark, or a package that this installation lacks."""
+    if isinstance(error, ImportError) and (lacking := explain_import(error)):
+        return lacking
+    return session.translate_error(error)
 
 
 def _check_working_folder() -> None:

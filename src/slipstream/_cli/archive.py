@@ -20,7 +20,9 @@ from slipstream._cli.common.inputs import (
     SchemaRegistry,
     check_input,
 )
-from slipstream._cli.common.jobs import (
+from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show
+from slipstream._cli.common.overwriting import Afresh, clear_job
+from slipstream._cli.common.toll_jobs import (
     BatchSeconds,
     CompactEvery,
     Lateness,
@@ -35,8 +37,6 @@ from slipstream._cli.common.jobs import (
     read_feed_settings,
     run_job,
 )
-from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show
-from slipstream._cli.common.overwriting import Afresh, clear_job
 from slipstream._spark.session import LOCAL
 
 
@@ -79,11 +79,11 @@ def archive(
 
     Examples:
 
-    `slipstream archive runs/demo --out history` a recorded run
+    `slipstream archive runs/demo --out history`: a recorded run
 
-    `slipstream archive feed.dat --out history --follow` a text file that grows
+    `slipstream archive feed.dat --out history --follow`: a text file that grows
 
-    `slipstream archive kafka:127.0.0.1:9092/positions --follow --out history` the topic that `slipstream toll` reads
+    `slipstream archive kafka:127.0.0.1:9092/positions --follow --out history`: the topic that `slipstream toll` reads
     """
     check_input(input_, follow=follow)
     reading = Reading.parse(
@@ -98,7 +98,7 @@ def archive(
     check_folder(out)
     check_pace(speed, batch_seconds, parallel)
     from slipstream._linear_road.job.engine import Settings
-    from slipstream._linear_road.job.layout import TRIPS
+    from slipstream._linear_road.job.toll_layout import TRIPS
 
     settings = Settings(
         **read_feed_settings(input_, reading, lateness),

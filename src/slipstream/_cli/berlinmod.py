@@ -31,10 +31,10 @@ app = Family(
 Data = Annotated[Path, typer.Argument(help="A data set, made by `generate` or `load`.")]
 Out = Annotated[Path, typer.Option("--out", help="The folder to write.")]
 Format = Annotated[
-    str, typer.Option("--format", help="The format of the files: published (units) or mobilitydb (instants).")
+    str, typer.Option("--format", metavar="published|mobilitydb", help="The format of the files: units or instants.")
 ]
 Metres = Annotated[bool, typer.Option("--metres", help="Read coordinates that look like degrees as metres.")]
-As = Annotated[str, typer.Option("--as", help="The representation to use: oba, tba or both.")]
+As = Annotated[str, typer.Option("--as", metavar="oba|tba|both", help="The representation to use.")]
 
 
 def add_to(root: typer.Typer) -> None:
@@ -201,7 +201,9 @@ def index(data: Data, master: Master = LOCAL, conf: Conf = None, as_json: Json =
 @app.command()
 def run(
     data: Data,
-    numbers: Annotated[str, typer.Option("--only", help="Only these queries, such as 1-5,17.")] = "1-17",
+    numbers: Annotated[
+        str, typer.Option("--only", metavar="QUERIES", help="Only these queries, such as 1-5,17.")
+    ] = "1-17",
     as_: As = "both",
     out: Annotated[
         Path | None, typer.Option("--out", help="The folder for the answers. [default: DATA/answers]")
@@ -281,7 +283,9 @@ def explain(
 @app.command()
 def draw(
     data: Data,
-    out: Annotated[Path, typer.Option("--out", help="The picture: .png, .svg or .pdf.")] = Path("berlinmod.png"),
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The picture: .png, .svg or .pdf.")] = Path(
+        "berlinmod.png"
+    ),
     query: Annotated[int | None, typer.Option("--query", help="Draw this query's points, regions and answers.")] = None,
     trips: Annotated[int, typer.Option("--trips", help="How many trips to draw.")] = 200,
     master: Master = LOCAL,

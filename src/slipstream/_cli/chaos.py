@@ -57,13 +57,13 @@ def chaos(
 
     Examples:
 
-    `slipstream chaos runs/first --faults 20 --out chaos` tolls the run
+    `slipstream chaos runs/first --faults 20 --out chaos`: tolls the run
 
     `slipstream chaos --only failpoints --out chaos -- archive runs/first`
 
-    `slipstream chaos --out chaos -- network run net.yaml --input cars=cars.csv --train 100` a hundred tuples per batch
+    `slipstream chaos --out chaos -- network run net.yaml --input cars=cars.csv --train 100`: a hundred tuples per batch
 
-    `slipstream chaos --out chaos -- cuboid run --input ticks --schema stocks.sql` a batch per file
+    `slipstream chaos --out chaos -- cuboid run --input ticks --schema stocks.sql`: a batch per file
     """
     from slipstream._chaos import NOTES
     from slipstream._feeds.run import Run
@@ -72,7 +72,7 @@ def chaos(
         Run.open(Path(words[0]))
     check_folder(out, mark=NOTES)
     from slipstream._chaos.campaign import SHARES, Campaign, read_seed
-    from slipstream._chaos.report import describe_bad
+    from slipstream._chaos.campaign_table import describe_bad
     from slipstream._chaos.subject import Subject
 
     subject = Subject.of(words, batch_seconds=batch_seconds)
@@ -90,7 +90,7 @@ def chaos(
 
 def _run(campaign: Campaign, out: Path) -> list[Record]:
     """Run the campaign; the report is written even if it is interrupted."""
-    from slipstream._chaos.report import as_markdown, describe_bad
+    from slipstream._chaos.campaign_table import as_markdown, describe_bad
 
     try:
         return campaign.run()

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from slipstream._cli.common.checks import check_there
-from slipstream._cli.common.functions import load_functions
 from slipstream._cli.common.options import Master
+from slipstream._cli.common.user_functions import load_functions
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._spark import session
+from slipstream._tools.extras import require
 from slipstream._tools.progress import say
 
 if TYPE_CHECKING:
@@ -31,10 +32,12 @@ def console(
         ),
     ] = None,
     host: Annotated[
-        str, typer.Option(help="The address to listen on; other than loopback it requires a token.")
+        str, typer.Option(metavar="ADDRESS", help="The address to listen on; other than loopback it requires a token.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port; 0 for any free one.", min=0, max=65535)] = 8321,
-    name: Annotated[list[str] | None, typer.Option(help="Another name of this machine. Repeatable.")] = None,
+    name: Annotated[
+        list[str] | None, typer.Option(metavar="HOST", help="Another name of this machine. Repeatable.")
+    ] = None,
     token_file: Annotated[
         Path | None, typer.Option(help="File containing the token. If omitted, a token is generated and printed.")
     ] = None,
@@ -56,14 +59,15 @@ def console(
 
     Examples:
 
-    `slipstream console` everything below the current folder
+    `slipstream console`: everything below the current folder
 
     `slipstream console data/runs tolls --port 9000 --no-browser`
 
-    `slipstream console --functions examples/networks/linear_road.py` for networks with functions of your own
+    `slipstream console --functions examples/networks/linear_road.py`: networks with functions of your own
 
-    `slipstream console --host 0.0.0.0 --name city.example.org --token-file token.txt` for a screen on the wall
+    `slipstream console --host 0.0.0.0 --name city.example.org --token-file token.txt`: a screen on the wall
     """
+    require("console", "The console")
     from slipstream._console.guard import AccessRules, is_loopback
     from slipstream._console.server import create, page_advice, serve, static
 

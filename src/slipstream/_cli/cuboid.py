@@ -15,7 +15,6 @@ from rich.table import Table
 
 from slipstream._cli.common.checks import check_new, check_writable
 from slipstream._cli.common.commands import Family
-from slipstream._cli.common.functions import Functions, load_functions
 from slipstream._cli.common.inputs import (
     Columns,
     Fields,
@@ -26,10 +25,11 @@ from slipstream._cli.common.inputs import (
     Reading,
     SchemaRegistry,
 )
-from slipstream._cli.common.jobs import CompactEvery
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, start_spark
 from slipstream._cli.common.overwriting import HINT, Afresh, Overwrite, clear_job, replacing
 from slipstream._cli.common.tables import format_cell, print_table
+from slipstream._cli.common.toll_jobs import CompactEvery
+from slipstream._cli.common.user_functions import Functions, load_functions
 from slipstream._errors import BadArgument, Unavailable, classify
 from slipstream._spark import session
 from slipstream._tools.progress import say
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from slipstream._cuboid.declare import Script
-    from slipstream._io.sources import Feed
+    from slipstream._io.named_feeds import Feed
 
 app = Family(
     help="Cuboids: the state of a stream as a database that you can query while it runs.",
@@ -49,7 +49,7 @@ app = Family(
 #: bytes of input below which starting Spark takes most of the time
 SMALL = 8 << 20
 
-Folder = Annotated[Path, typer.Argument(help="The folder of a run: of `cuboid run`, or of `toll --snapshot`.")]
+Folder = Annotated[Path, typer.Argument(help="The --out folder of `cuboid run` or `toll --snapshot`.")]
 
 
 def _read_text(given: str) -> str:
@@ -90,10 +90,16 @@ def ticks(
 @app.command()
 def run(
     source: Annotated[
-        str, typer.Option("--input", help="A run, a file, a folder of files, kafka:HOST:PORT/TOPIC or tcp:HOST:PORT.")
+        str,
+        typer.Option(
+            "--input", metavar="WHERE", help="A run, a file, a folder of files, kafka:HOST:PORT/TOPIC or tcp:HOST:PORT."
+        ),
     ],
     schema: Annotated[
-        str, typer.Option("--schema", help="CREATE CUBOID, PATTERN and QUERY: a file, or the text itself.")
+        str,
+        typer.Option(
+            "--schema", metavar="FILE|TEXT", help="CREATE CUBOID, PATTERN and QUERY: a file, or the text itself."
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", help="The folder for the snapshot, results, rejects and checkpoint.")],
     follow: Follow = False,
@@ -107,7 +113,10 @@ def run(
         int, typer.Option(min=0, help="The number of fragments, by hash of the key; 0 for one per core.")
     ] = 0,
     ranges: Annotated[
-        str, typer.Option(help="Fragments by ranges of the key instead: the first key of each except the first.")
+        str,
+        typer.Option(
+            metavar="KEY,...", help="Fragments by ranges of the key instead: the first key of each except the first."
+        ),
     ] = "",
     batch_files: Annotated[int, typer.Option(min=1, help="Files of a folder in one batch.")] = 1,
     compact_every: CompactEvery = 500,
@@ -162,7 +171,7 @@ def run(
 
 def _open_source(source: str, script: Script, reading: Reading, batch_files: int) -> Feed | pa.Table:
     """Open what fills the cuboid: a run is read whole, anything else as a feed."""
-    from slipstream._cuboid.sources import list_source_columns, make_cuboid_feed
+    from slipstream._cuboid.cuboid_feeds import list_source_columns, make_cuboid_feed
     from slipstream._io.formats.decoding import parse_columns
     from slipstream._io.sampling import describe_empty_columns
     from slipstream._network.running import filling

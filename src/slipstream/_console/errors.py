@@ -33,12 +33,12 @@ class RequestBody(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
 
-def _whole(value: Any) -> Any:
+def _shorten_number(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 #: an integer in JSON, where 3.0 is one
-Whole = Annotated[int, BeforeValidator(_whole)]
+Whole = Annotated[int, BeforeValidator(_shorten_number)]
 
 
 class Problem(BaseModel):

@@ -128,7 +128,7 @@ class Guard:
     def _reject(self, scope: Scope, headers: Headers) -> JSONResponse | None:
         if headers.get("host", "") not in self._rules.hosts:
             return _problem(421, "not-allowed", "Unknown host name.", "Use the address that the console printed.")
-        if scope["method"] not in _SAFE and (why := self._foreign(headers)):
+        if scope["method"] not in _SAFE and (why := self._find_foreign(headers)):
             return _problem(
                 403,
                 "not-allowed",
@@ -143,7 +143,7 @@ class Guard:
             )
         return None
 
-    def _foreign(self, headers: Headers) -> str:
+    def _find_foreign(self, headers: Headers) -> str:
         origin = headers.get("origin")
         if origin is not None and origin not in {f"http://{host}" for host in self._rules.hosts}:
             return "The request comes from another site."

@@ -55,7 +55,7 @@ class StreamCollector(Collector):
             "slipstream_engine_up", "Whether an engine of the console is running", int(self._city.engine_runs)
         )
         yield from _gauges(state)
-        yield from _by_kind(state)
+        yield from _collect_by_kind(state)
 
 
 def _gauges(state: State) -> Iterator[Metric]:
@@ -74,7 +74,7 @@ def _gauges(state: State) -> Iterator[Metric]:
             yield GaugeMetricFamily(f"slipstream_{name}", what, float(value))
 
 
-def _by_kind(state: State) -> Iterator[Metric]:
+def _collect_by_kind(state: State) -> Iterator[Metric]:
     answers = CounterMetricFamily("slipstream_answers", "Number of answers", labels=["kind"])
     response = GaugeMetricFamily(
         "slipstream_response_seconds", "Response times over the last minute", labels=["kind", "quantile"]

@@ -19,13 +19,13 @@ from typing import Any, Literal
 
 from slipstream._console.errors import Conflict
 from slipstream._console.workspace import Workspace, is_job, pick
-from slipstream._cuboid.snapshots.files import FOLDER as SNAPSHOT
-from slipstream._cuboid.snapshots.files import Catalogue
+from slipstream._cuboid.snapshots.snapshot_files import FOLDER as SNAPSHOT
+from slipstream._cuboid.snapshots.snapshot_files import Catalogue
 from slipstream._errors import MALFORMED, SlipstreamError
 from slipstream._io import outputs
-from slipstream._io.control import PAUSE, RUN, STOP
+from slipstream._io.control_file import PAUSE, RUN, STOP
 from slipstream._io.outputs import Batch, Tail
-from slipstream._network.running.results import newest_results
+from slipstream._network.running.output_results import newest_results
 from slipstream._runtime import job, metrics, status
 from slipstream._runtime.job import Job
 from slipstream._tools.strict_json import parse_json
@@ -137,7 +137,7 @@ class Jobs:
         problems: list[str] = []
         followed = self._follow(folder, found.id, problems)
         last, seen = (followed.recent[-1] if followed.recent else None), _status(folder)
-        recent = list(_done(followed.recent, _costs(folder)))
+        recent = list(_sum_up_work(followed.recent, _costs(folder)))
         # empty batches are part of the warm-up
         costs = [done.commit_s for done in recent if done.commit_s is not None and (done.tuples or done.rows)]
         return JobDetail(
@@ -147,7 +147,7 @@ class Jobs:
             why=str(seen.get("why") or ""),
             since=_number(seen.get("since")),
             source=self._hide_paths(str(seen.get("source") or "")),
-            settings=_shown({**found.settings, **found.layout}),
+            settings=_describe_settings({**found.settings, **found.layout}),
             batches=followed.batches,
             tuples=followed.counts["tuples"],
             rejects=followed.counts["rejects"],
@@ -169,7 +169,9 @@ class Jobs:
             "output",
             "Choose an output of the job.",
         )
-        return [{key: _plain(value) for key, value in row.items()} for row in newest_results(folder, output, last)]
+        return [
+            {key: _to_json_value(value) for key, value in row.items()} for row in newest_results(folder, output, last)
+        ]
 
     def act(self, name: str, action: Action) -> JobDetail:
         """Pause, resume, step or stop a running job."""
@@ -181,9 +183,9 @@ class Jobs:
 
     def _hide_paths(self, source: str) -> str:
         """Return the source of a job without paths, which the page must not see. Networks have SOURCE=WHERE, ..."""
-        return ", ".join(self._without_path(part) for part in source.split(", "))
+        return ", ".join(self._drop_path(part) for part in source.split(", "))
 
-    def _without_path(self, source: str) -> str:
+    def _drop_path(self, source: str) -> str:
         label, equals, where = source.rpartition("=")
         path = Path(where)
         if path.is_absolute():
@@ -272,7 +274,7 @@ def _costs(folder: Path) -> dict[int, metrics.BatchMetrics]:
     return {}
 
 
-def _done(batches: deque[Batch], costs: dict[int, metrics.BatchMetrics]) -> Iterator[CommittedBatch]:
+def _sum_up_work(batches: deque[Batch], costs: dict[int, metrics.BatchMetrics]) -> Iterator[CommittedBatch]:
     for batch in batches:
         cost = costs.get(batch.batch)
         yield CommittedBatch(
@@ -308,7 +310,7 @@ def _cuboids(folder: Path, problems: list[str]) -> list[str]:
         return []
 
 
-def _shown(settings: dict[str, Any]) -> dict[str, str]:
+def _describe_settings(settings: dict[str, Any]) -> dict[str, str]:
     """Return non-empty settings as short texts."""
     texts = {
         name: ", ".join(map(str, value)) if isinstance(value, list) else str(value) for name, value in settings.items()
@@ -324,7 +326,7 @@ def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
-def _plain(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     """Return a value that JSON can represent; for moving points, their time span."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from slipstream._archive.files import is_archive
+from slipstream._archive.trip_tables import is_archive
 from slipstream._console.errors import Conflict, NotFound
 from slipstream._errors import MALFORMED, BadInput
 from slipstream._feeds.run import FORMAT, Run
-from slipstream._linear_road.job.layout import TOLL, Layout
+from slipstream._linear_road.job.toll_layout import TOLL, Layout
 from slipstream._runtime.job import FILE, Job
 
 #: limits of the search below a folder: someone may start the console in a home folder

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipstream._cuboid.fragment_state import QUERY
-from slipstream._cuboid.snapshots.files import FILE, FOLDER, Catalogue
+from slipstream._cuboid.snapshots.snapshot_files import FILE, FOLDER, Catalogue
 from slipstream._runtime import metrics
 from slipstream._runtime.metrics import BatchMetrics
 from slipstream._tools.logs import read_lines

@@ -125,7 +125,7 @@ class _Statement:
         if not self._tokens:
             return
         if self._is("SELECT") or self._is("WITH"):
-            script.selects.append(self._rest())
+            script.selects.append(self._take_rest())
             return
         self._expect("CREATE", "a statement begins with CREATE or SELECT")
         what = self._take_word("CUBOID, PATTERN or QUERY").upper()
@@ -137,13 +137,13 @@ class _Statement:
             script.patterns[name] = Pattern(name, self._parse_numbers())
         elif what == "QUERY":
             self._expect("AS", "CREATE QUERY name AS SELECT ...")
-            script.queries[name] = self._rest()
+            script.queries[name] = self._take_rest()
         else:
             self._complain(f"cannot create a {what}; there are CUBOID, PATTERN, QUERY", back=2)
 
     def _parse_cuboid(self, name: str) -> Schema:
         key, attributes, text_key = "", list[Plain | AST](), False
-        self._expect("(", "the attributes stand in parentheses")
+        self._expect("(", "the attributes in parentheses")
         while True:
             attribute = self._name("an attribute's name")
             dtype, depth, is_key = self._parse_form(attribute)
@@ -242,7 +242,7 @@ class _Statement:
         if self._at < len(self._tokens):
             self._complain("nothing is expected here; statements are separated by ;", back=0)
 
-    def _rest(self) -> str:
+    def _take_rest(self) -> str:
         """The rest of the statement, preceded by spaces, so that positions are those of the text."""
         if self._at >= len(self._tokens):
             self._complain("the text ends where SELECT is expected", back=1)

@@ -84,10 +84,10 @@ class FragmentState:
 
 def as_table(found: Part) -> pa.Table:
     """The rows of a result as Arrow columns; streams as lists, the latest first."""
-    return pa.table([_as_arrow(column) for column in found.values()], names=list(found))
+    return pa.table([_to_arrow(column) for column in found.values()], names=list(found))
 
 
-def _as_arrow(column: npt.NDArray[Any]) -> pa.Array:
+def _to_arrow(column: npt.NDArray[Any]) -> pa.Array:
     if column.ndim > 1:
         # of streams without rows, Arrow could not tell the type from the values
         return pa.array(column.tolist(), pa.list_(pa.from_numpy_dtype(column.dtype)))

@@ -115,15 +115,15 @@ def format_lines(tuples: Columns, names: pa.StringArray | None = None) -> list[b
     return [b",".join(row) for row in found]
 
 
-def _for_chunks(parse: Callable[[bytes], Parsed]) -> Callable[[list[bytes]], Parsed]:
+def _make_chunk_parser(parse: Callable[[bytes], Parsed]) -> Callable[[list[bytes]], Parsed]:
     """Make a parser for a list of chunks of lines; the last line of a chunk need not end with a newline."""
     return lambda chunks: parse(b"".join(chunk if chunk.endswith(b"\n") else chunk + b"\n" for chunk in chunks))
 
 
 #: the parser of each encoding
 PARSERS: dict[str, Callable[[list[bytes]], Parsed]] = {
-    "text": _for_chunks(parse_text),
-    "json": _for_chunks(parse_json),
+    "text": _make_chunk_parser(parse_text),
+    "json": _make_chunk_parser(parse_json),
     "train": lambda chunks: parse_trains(b"".join(chunks)),
 }
 

@@ -197,7 +197,7 @@ def _is_ordered_by_minute(footer: pq.FileMetaData, expressway: Expressway) -> bo
     return minutes == sorted(set(minutes)) and ends == (expressway.first_second, expressway.last_second)
 
 
-def _digest_into(digest: hashlib._Hash, minute: pa.Table) -> None:
+def _update_digest(digest: hashlib._Hash, minute: pa.Table) -> None:
     for name in FIELDS:
         digest.update(np.ascontiguousarray(minute.column(name).to_numpy()).data)
 
@@ -220,7 +220,7 @@ class ExpresswayWriter:
         if not minute.num_rows:
             return
         self._writer.write_table(minute, row_group_size=minute.num_rows)
-        _digest_into(self._digest, minute)
+        _update_digest(self._digest, minute)
         kinds = minute.column("type").to_numpy()
         for number, name in KINDS.items():
             self._counts[name] += int(np.count_nonzero(kinds == number))
@@ -305,7 +305,7 @@ class Run:
             try:
                 file = pq.ParquetFile(self.path / expressway.file)
                 for group in range(file.num_row_groups):
-                    _digest_into(digest, file.read_row_group(group))
+                    _update_digest(digest, file.read_row_group(group))
                 found = digest.hexdigest()
             except (OSError, pa.ArrowException, *MALFORMED) as error:
                 found = str(error)

@@ -23,7 +23,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
-from slipstream._io.control import Control
+from slipstream._io.control_file import Control
 
 if TYPE_CHECKING:
     from slipstream._io.formats.decoding import Decoding
@@ -54,7 +54,7 @@ def to_arrow_stream(table: pa.Table) -> bytes:
     return bytes(sink.getvalue().to_pybytes())
 
 
-def from_arrow_stream(data: bytes) -> pa.Table:
+def read_arrow_stream(data: bytes) -> pa.Table:
     """Read the table in an Arrow stream."""
     return pa.ipc.open_stream(data).read_all()
 

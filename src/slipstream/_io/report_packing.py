@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 
 from slipstream._errors import BadArgument
-from slipstream._feeds import names
-from slipstream._feeds.intake import DONE, PROGRESS, Parcel, Progress, Reject, concat_tuples, late_in_chunk
+from slipstream._feeds import text_ids
+from slipstream._feeds.lane_parcels import DONE, PROGRESS, Parcel, Progress, Reject, concat_tuples, find_late_in_chunk
 from slipstream._feeds.parse import GOOD, PARSERS, Columns, Parsed, format_lines, judge, reject_reason, select
 from slipstream._feeds.tuples import FIELDS, MILE, POSITION
 from slipstream._io.chunks import BEHIND, CHUNK, COLUMNS, LAST, OPENING, REJECTED, Chunk, row_batch
@@ -60,7 +60,7 @@ def parse_table(table: pa.Table) -> Parsed:
     rejects: list[Reject] = []
     verdicts = np.where(fits, judge(tuples), _NOT_INTEGER)
     if found is not None:
-        unusable = ~np.append(names.are_valid(found), True)[tuples["vid"]]  # without an id it is out of range
+        unusable = ~np.append(text_ids.are_valid(found), True)[tuples["vid"]]  # without an id it is out of range
         verdicts[unusable & (verdicts == GOOD)] = _NOT_A_NAME
     for verdict in np.unique(verdicts[verdicts != GOOD]).tolist():
         reason = _REASONS.get(verdict) or reject_reason(verdict)
@@ -106,7 +106,7 @@ class ReportPacking:
     fragments: Sequence[int]  # their keys in Spark
     lateness: int
     decoding: Decoding | None = None
-    named: bool = False  # vehicles have text ids: parcels go to the stages that number them (``_runtime.names``)
+    named: bool = False  # vehicles have text ids: parcels go to the stages that number them (``_runtime.id_numbers``)
 
     by_lane = True
 
@@ -161,7 +161,7 @@ class ReportPacking:
             part = self._reject_late(judged)
             parts.append(part)
             count = part.tuples["time"].size
-            newest = DONE if chunk.what == LAST else self._reached(part)
+            newest = DONE if chunk.what == LAST else self._newest_released(part)
             progress.append((chunk.lane, chunk.seq, newest, chunk.arrived, chunk.what == BEHIND, count))
         if not progress:
             return
@@ -172,7 +172,7 @@ class ReportPacking:
             here = self.fragments[progress[0][0] % len(self.fragments)]
             yield row_batch(len(rejects), REJECTED, 0, reject_lines(rejects), here)
 
-    def _reached(self, part: Parsed) -> int:
+    def _newest_released(self, part: Parsed) -> int:
         """The newest second of a chunk; after a heartbeat, the one that lets all seconds before it be released."""
         newest = int(part.tuples["time"].max()) if part.tuples["time"].size else -1
         return max(newest, part.complete + self.lateness) if part.complete >= 0 else newest
@@ -186,7 +186,7 @@ class ReportPacking:
 
     def _reject_late(self, given: Parsed) -> Parsed:
         """Reject the tuples of a chunk that are late compared with others of the same chunk."""
-        late = late_in_chunk(given.tuples["time"], self.lateness)
+        late = find_late_in_chunk(given.tuples["time"], self.lateness)
         if not late.any():
             return given
         rejects = [(line, "late") for line in format_lines(select(given.tuples, late), given.names)]
@@ -202,21 +202,21 @@ class NamedParcel(NamedTuple):
     def encode(self) -> bytes:
         """Convert to bytes."""
         blob = self.parcel.encode()
-        return np.array([len(blob)], "<i4").tobytes() + blob + names.encode(self.names)
+        return np.array([len(blob)], "<i4").tobytes() + blob + text_ids.encode(self.names)
 
     @classmethod
     def decode(cls, blob: bytes) -> NamedParcel:
         """Convert from bytes."""
         end = 4 + int(np.frombuffer(blob, "<i4", 1)[0])
-        return cls(Parcel.decode(blob[4:end]), names.decode(blob[end:]))
+        return cls(Parcel.decode(blob[4:end]), text_ids.decode(blob[end:]))
 
 
 def named_parcels(progress: Progress, parsed: Sequence[Parsed], parts: int) -> list[NamedParcel]:
     """Make a parcel for each part that numbers vehicles, with all progress and the tuples of its vehicles."""
     tuples, every = merge_named(
-        [(one.tuples, names.concat_texts(()) if one.names is None else one.names) for one in parsed]
+        [(one.tuples, text_ids.concat_texts(()) if one.names is None else one.names) for one in parsed]
     )
-    part = names.assign_parts(every, parts)
+    part = text_ids.assign_parts(every, parts)
     made = []
     for parcel in divide(Parcel(progress, tuples), part[tuples[VID]], parts):
         used, places = np.unique(parcel.tuples[VID], return_inverse=True)
@@ -229,7 +229,7 @@ def merge_named(given: Sequence[tuple[Columns, pa.StringArray]]) -> tuple[Column
     """Merge tuples whose ``vid`` is an index into names; returns the tuples and all names."""
     shifts = np.cumsum([0, *(len(found) for _, found in given)]).astype(np.int32)
     parts = [{**one, VID: one[VID] + shift} for (one, _), shift in zip(given, shifts, strict=False)]
-    return concat_tuples(parts), names.concat_texts(found for _, found in given)
+    return concat_tuples(parts), text_ids.concat_texts(found for _, found in given)
 
 
 def reject_lines(rejects: list[Reject]) -> bytes:

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from slipstream._io.chunks import CHUNK, ChunkReader, from_arrow_stream
+from slipstream._io.chunks import CHUNK, ChunkReader, read_arrow_stream
 from slipstream._io.formats.decoding import TYPES
-from slipstream._io.sources import Feed, is_live
+from slipstream._io.named_feeds import Feed, is_live
 from slipstream._tools import temporary
 
 #: how many tuples are looked at for columns without values, and for how long
@@ -23,7 +23,7 @@ _LOOK, _LOOK_SECONDS = 1000, 1.0
 
 
 def sample(feed: Feed, most: int, seconds: float) -> pa.Table:
-    """Return at most ``most`` of the tuples available now, reading for at most so many seconds."""
+    """Return at most ``most`` of the tuples available now, reading for at most that many seconds."""
     assert feed.decoding is not None
     none = pa.schema([(name, TYPES[type_]) for name, type_ in feed.decoding.schema.items()]).empty_table()
     if is_live(feed.where):
@@ -40,7 +40,7 @@ def sample(feed: Feed, most: int, seconds: float) -> pa.Table:
 def describe_empty_columns(feed: Feed) -> str:
     """Describe the columns that none of the first tuples of JSON files has; empty if there are none.
 
-    In JSON, a field that is not there is null, so a wrong name is no error. Topics are left alone: a look takes time.
+    In JSON, a field that is not there is null, so a wrong name is not an error. Topics are not read: that takes time.
     """
     if feed.encoding != "json" or feed.is_topic or is_live(feed.where):
         return ""
@@ -65,5 +65,5 @@ def _tuples(feed: Feed, most: int) -> Iterator[pa.Table]:
             for partition in reader.partitions(start, end):
                 for batch in reader.read(partition):
                     if batch["what"][0].as_py() == CHUNK:
-                        yield from_arrow_stream(batch["chunk"][0].as_py())
+                        yield read_arrow_stream(batch["chunk"][0].as_py())
             start = end

@@ -24,19 +24,19 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 
 from slipstream._feeds import trains
 from slipstream._feeds.clock import Clock
-from slipstream._feeds.intake import reject_rivals
+from slipstream._feeds.lane_parcels import reject_rivals
 from slipstream._feeds.parse import Columns, format_lines, judge, reject_reason, select
 from slipstream._feeds.run import MINUTE, Run
 from slipstream._feeds.tuples import FIELDS, POSITION
 from slipstream._io.chunks import PAUSED_S
-from slipstream._io.control import Control
-from slipstream._linear_road.tasks.stages import (
+from slipstream._io.control_file import Control
+from slipstream._linear_road.tasks.toll_stages import (
     COLUMNS,
     OPENING,
     TRAIN,
     Hop,
     Labels,
-    by_fragment,
+    divide_by_fragment,
     end_hops,
     rejects_hop,
     to_arrow,
@@ -237,7 +237,7 @@ def _check_second(run: Run, base: list[tuple[int, Columns]], copies: list[int], 
             rejects = list(zip(format_lines(bad), map(reject_reason, verdicts[verdicts != 0].tolist()), strict=True))
             good = select(tuples, verdicts == 0)
             released = reject_rivals(good, 1000 * good["time"].astype(np.int64))
-            yield from by_fragment(released.tuples, fragments, released.arrived)
+            yield from divide_by_fragment(released.tuples, fragments, released.arrived)
             if rejects or released.rejects:
                 yield from rejects_hop(fragments[0], int(tuples["time"][0]), rejects + released.rejects)
 
@@ -268,4 +268,6 @@ def _copy_second(run: Run, base: list[tuple[int, Columns]], copies: list[int], f
     requests = [select(tuples, tuples["type"] != POSITION) for _, tuples in base]
     copied = [run.shift_columns(tuples, copy) for tuples in requests if tuples["type"].size for copy in copies]
     if copied:
-        yield from by_fragment({name: np.concatenate([part[name] for part in copied]) for name in FIELDS}, fragments)
+        yield from divide_by_fragment(
+            {name: np.concatenate([part[name] for part in copied]) for name in FIELDS}, fragments
+        )

@@ -2,7 +2,7 @@
 
 Degrees are projected to the plane that the caller names: tracks in the same plane can be compared, no matter which
 calls read them. Coordinates in metres are used as they are. GeoPandas and MovingPandas are optional:
-``pip install '.[frames]'``.
+the extra ``gis``.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from typing import Any
 from defusedxml import ElementTree
 from defusedxml.common import DefusedXmlException
 
-from slipstream._errors import MALFORMED, BadArgument, BadInput, Unavailable
+from slipstream._errors import MALFORMED, BadArgument, BadInput
 from slipstream._moving.plane import Plane
 from slipstream._moving.value import METRES, MovingPoint, Vertex, check_metres, instant, micros, project
+from slipstream._tools.extras import require
 
 
 def read_gpx(path: Path, plane: Plane) -> MovingPoint:
@@ -141,12 +142,8 @@ def _csv_vertex(path: Path, line: int, t: str, x: str, y: str) -> Vertex:
 def _import_library(name: str) -> Any:
     from importlib import import_module
 
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise Unavailable(
-            f"{name} is not installed.", hint="Install it with: pip install '.[frames]'", code="missing-software"
-        ) from error
+    require("gis", "Converting data frames")
+    return import_module(name)
 
 
 def to_geopandas(points: dict[str, MovingPoint], crs: str | None = None) -> Any:

@@ -23,11 +23,11 @@ from slipstream._network.algebra import (
     Stream,
     Union,
 )
+from slipstream._network.box_functions import ScalarFunction, VectorFunction, WindowFunction, register
 from slipstream._network.boxes.cuboids import CuboidLookup, CuboidQuery, Keep
 from slipstream._network.boxes.operators import KeyedTable, Operator, require
 from slipstream._network.boxes.window_functions import Windows
 from slipstream._network.flow import Train
-from slipstream._network.functions import ScalarFunction, VectorFunction, WindowFunction, register
 
 __all__ = [
     "TUP",

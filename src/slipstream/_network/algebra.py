@@ -19,8 +19,8 @@ from typing import ClassVar, TypeAlias
 
 from slipstream._errors import BadInput
 from slipstream._network.boxes.operators import Operator
+from slipstream._network.column_types import SPARK_TYPES
 from slipstream._network.quality.qos import Quality
-from slipstream._network.types import SPARK_TYPES
 
 #: column name -> one of TYPES, in order
 Schema: TypeAlias = dict[str, str]

@@ -64,7 +64,7 @@ class _Spot:
 
 def draw(network: Network) -> str:
     """The network as SVG text."""
-    spots = _spots(network)
+    spots = _place_spots(network)
     _place(spots)
     width = max(spot.x for spot in spots.values()) + WIDTH + MARGIN
     height = max(spot.y for spot in spots.values()) + HEIGHT + MARGIN
@@ -80,7 +80,7 @@ def draw(network: Network) -> str:
     return "\n".join([head, f"<style>{_STYLE}</style>", arrow, paper, title, *parts, "</svg>", ""])
 
 
-def _spots(network: Network) -> dict[str, _Spot]:
+def _place_spots(network: Network) -> dict[str, _Spot]:
     spots = [_Spot(s.name, "source", ", ".join(s.schema)) for s in network.sources]
     spots += [_Spot(t.name, "table", ", ".join(t.schema)) for t in network.tables]
     spots += [_Spot(n.name, n.box.kind, describe_box(n.box), n.inputs, n.group, n.note) for n in network.nodes]
@@ -97,10 +97,10 @@ def describe_box(box: Box) -> str:
         case Map():
             words = ", ".join(name if name == text else f"{name} = {text}" for name, text in box.columns.items())
         case BSort():
-            words = _by(box.order)
+            words = _describe_order(box.order)
         case Aggregate():
             window = f"size {box.size:g} advance {box.advance:g}"
-            words = f"{', '.join(box.functions.values())} {window} {_by(box.order)}"
+            words = f"{', '.join(box.functions.values())} {window} {_describe_order(box.order)}"
         case Join():
             words = box.predicate + ("" if box.size is None else f" within {box.size:g}")
         case Latest():
@@ -121,7 +121,7 @@ def describe_box(box: Box) -> str:
     return words
 
 
-def _by(order: Order) -> str:
+def _describe_order(order: Order) -> str:
     groups = f" per {', '.join(order.group_by)}" if order.group_by else ""
     return f"on {order.on}{groups}" + (f" slack {order.slack}" if order.slack else "")
 
@@ -203,9 +203,9 @@ def _draw_spot(spot: _Spot) -> str:
     tip = escape(" ".join(part for part in (spot.name, spot.kind, spot.what, spot.note) if part))
     return (
         f'<g id={quoteattr(spot.name)}><title>{tip}</title><rect {box} fill="{_COLOURS[spot.kind]}" stroke="#888"/>'
-        f'<text x="{spot.x + 8}" y="{spot.y + 18:.0f}">{escape(_short(spot.name, 22))}</text>'
+        f'<text x="{spot.x + 8}" y="{spot.y + 18:.0f}">{escape(_shorten(spot.name, 22))}</text>'
         f'<text class="kind" x="{spot.x + WIDTH - 8}" y="{spot.y + 18:.0f}" text-anchor="end">{_label(spot)}</text>'
-        f'<text class="what" x="{spot.x + 8}" y="{spot.y + 38:.0f}">{escape(_short(spot.what, 30))}</text></g>'
+        f'<text class="what" x="{spot.x + 8}" y="{spot.y + 38:.0f}">{escape(_shorten(spot.what, 30))}</text></g>'
     )
 
 
@@ -220,5 +220,5 @@ def _dot(spots: dict[str, _Spot], arc: Arc, name: str) -> str:
     return f'<circle cx="{x + 10}" cy="{y:.0f}" r="5" fill="#333"/>{label}'
 
 
-def _short(text: str, length: int) -> str:
+def _shorten(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from slipstream._errors import BadInput, SlipstreamError, locate
 from slipstream._io.outputs import BATCH
-from slipstream._network import functions
+from slipstream._network import box_functions
 from slipstream._network.algebra import (
     TUP,
     TYPES,
@@ -40,11 +40,11 @@ from slipstream._network.algebra import (
 )
 from slipstream._network.boxes.cuboids import CuboidQuery, collect_cuboids
 from slipstream._network.boxes.operators import UNKNOWN, Operator
+from slipstream._network.column_types import plain_schema, plain_type, spark_schema, spark_type
 from slipstream._network.flow import LIST
-from slipstream._network.sql import expressions
+from slipstream._network.sql import box_expressions
 from slipstream._network.sql.values import Untranslatable
 from slipstream._network.sql.vector import translate
-from slipstream._network.types import plain_schema, plain_type, spark_schema, spark_type
 from slipstream._sql.allowed import MAX_GROWTH, max_growth
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def _check_types(where: str, schema: Schema, more: tuple[str, ...] = ()) -> None
                 raise BadInput(
                     f"{where}, column {name}: unknown type {type_!r}.", hint=hint, found=type_, code="bad-type"
                 )
-        if not expressions.can_name(name):
+        if not box_expressions.can_name(name):
             raise BadInput(
                 f"{where}: {name!r} is not a valid column name.",
                 hint="Use any printable characters except ` and \\.",
@@ -494,11 +494,11 @@ class _Checker:
         for name in box.group_by:
             _check_known(f"{where}: group_by column", name, schema, code=UNKNOWN_COLUMN)
         for name, text in box.functions.items():
-            function = _parse_in(where, expressions.parse_call, text).function
-            if function not in functions.RUNNING:
+            function = _parse_in(where, box_expressions.parse_call, text).function
+            if function not in box_functions.RUNNING:
                 raise BadInput(
                     f"{where}, column {name}: {function} over all tuples so far would have to keep all of them.",
-                    hint=f"Use one of: {', '.join(functions.RUNNING)}.",
+                    hint=f"Use one of: {', '.join(box_functions.RUNNING)}.",
                     code="bad-network",
                 )
         found = self._functions(where, box.functions, schema, schema)
@@ -530,10 +530,10 @@ class _Checker:
         return found
 
     def _function(self, where: str, text: str, schema: Schema) -> str:
-        call = _parse_in(where, expressions.parse_call, text)
-        user = functions.find_registered(call.function)
+        call = _parse_in(where, box_expressions.parse_call, text)
+        user = box_functions.find_registered(call.function)
         if not user:
-            _check_known(f"{where}: window function", call.function, functions.known())
+            _check_known(f"{where}: window function", call.function, box_functions.known())
         types = self._types(where, schema, {f"argument_{i}": a for i, a in enumerate(call.arguments)})
         if user:
             return user.returns
@@ -559,12 +559,12 @@ class _Checker:
                 hint=f"It takes: {', '.join(map(spark_type, allowed[call.function]))}.",
                 code="bad-type",
             )
-        return functions.SQL_AGGREGATES[call.function] or argument
+        return box_functions.SQL_AGGREGATES[call.function] or argument
 
     def _join(self, where: str, node: Node, box: Join, inputs: list[Schema]) -> Schema:
         names = join_columns(*inputs)
         flat = {f"{('left', 'right')[side]}_{name}": inputs[side][name] for side, name in names.values()}
-        for qualifier, name in _parse_in(where, expressions.columns, box.predicate):
+        for qualifier, name in _parse_in(where, box_expressions.columns, box.predicate):
             if qualifier not in ("left", "right"):
                 raise BadInput(
                     f"{where}: {name!r} is ambiguous.",
@@ -572,7 +572,7 @@ class _Checker:
                     code="ambiguous-name",
                 )
             _check_known(f"{where}: column", name, inputs[qualifier == "right"], code=UNKNOWN_COLUMN)
-        self._predicate(where, flat, expressions.rename_columns(box.predicate, _flat))
+        self._predicate(where, flat, box_expressions.rename_columns(box.predicate, _qualify))
         if box.outer and not self._checked.is_lookup(node):
             raise BadInput(
                 f"{where}: outer requires a stored table.", hint="Remove it, or use a latest box.", code="bad-network"
@@ -597,7 +597,7 @@ class _Checker:
             self._order(where, order, schema)
         pairs = list(zip(box.left.group_by, box.right.group_by, strict=False))
         same = len(box.left.group_by) == len(box.right.group_by) and set(pairs) <= set(
-            expressions.equalities(box.predicate)
+            box_expressions.equalities(box.predicate)
         )
         if not same:
             raise BadInput(
@@ -625,7 +625,7 @@ class _Checker:
     def _types(self, where: str, schema: Schema, wanted: dict[str, str]) -> Schema:
         """The types of some expressions over a schema."""
         for text in wanted.values():
-            for qualifier, column in _parse_in(where, expressions.columns, text):
+            for qualifier, column in _parse_in(where, box_expressions.columns, text):
                 if qualifier:
                     quoted = f"`{qualifier}.{column}`"
                     raise BadInput(
@@ -648,8 +648,8 @@ class _Checker:
     def _stored_tables(self, where: str, text: str) -> None:
         """Refuse users' functions that read tables which the network does not have."""
         stored = [table.name for table in self._checked.network.tables]
-        for name in expressions.user_calls(text) & functions.with_tables():
-            for table in functions.find_tables(name):
+        for name in box_expressions.user_calls(text) & box_functions.with_tables():
+            for table in box_functions.find_tables(name):
                 _check_known(f"{where}: {name} reads the stored table", table, stored)
 
     def _spark_types(self, where: str, schema: Schema, texts: list[str]) -> list[str]:
@@ -658,7 +658,7 @@ class _Checker:
             return [_type_without_spark(text, schema) for text in texts]
         from pyspark.errors import PySparkException
 
-        functions.install(self._spark, {name for text in texts for name in expressions.user_calls(text)})
+        box_functions.install(self._spark, {name for text in texts for name in box_expressions.user_calls(text)})
         empty = self._spark.range(0).selectExpr(*(f"cast(null as {TYPES[t]}) as `{n}`" for n, t in schema.items()))
         try:
             asked = empty.selectExpr(*(f"({text}) as x{i}" for i, text in enumerate(texts)))
@@ -686,13 +686,13 @@ def own_type(text: str, schema: Schema) -> str | None:
     >>> own_type("speed", {"speed": "integer"}), own_type("speed + 1", {"speed": "integer"})
     ('integer', None)
     """
-    name = expressions.bare(text)
+    name = box_expressions.bare(text)
     return None if name is None else schema.get(name)
 
 
-def _flat(side: str, column: str) -> str:
+def _qualify(side: str, column: str) -> str:
     """A column of one side of a join, as one name."""
-    return expressions.column(f"{side}_{column}")
+    return box_expressions.column(f"{side}_{column}")
 
 
 def _parse_in(where: str, read: Callable[[str], Read], text: str) -> Read:

@@ -2,7 +2,7 @@
 
     OUT/job.json         the kind of job, the version of its state, its settings
     OUT/status.json      starting, ready, running or stopped (``_runtime.status``)
-    OUT/control          run, pause, a number of steps, or stop (``_io.control``)
+    OUT/control          run, pause, a number of steps, or stop (``_io.control_file``)
     OUT/batches.jsonl    the journal: one line per committed batch (``_io.outputs``)
     OUT/metrics.jsonl    what each batch cost (``_runtime.metrics``)
     OUT/outputs/NAME/    one Delta Lake table per output
@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slipstream._errors import MALFORMED, BadArgument, BadInput
-from slipstream._io.control import RUN, Control
+from slipstream._io.control_file import RUN, Control
 from slipstream._io.outputs import CHECKPOINT, COMPACT_EVERY, check_journal, compact_in_background, last_batch
 from slipstream._runtime import status as statuses
 from slipstream._runtime.metrics import record_metrics
@@ -162,7 +162,7 @@ def _display(value: Any) -> str:
 class Life:
     """What differs between kinds of jobs: what they read, and how they warm up, connect and end (see :func:`run`).
 
-    The defaults suit a query that needs no warm-up and ends by itself.
+    The defaults suit a query that needs no warm-up and ends on its own.
     """
 
     #: the input, as ``status.json`` names it

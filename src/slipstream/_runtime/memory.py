@@ -24,7 +24,7 @@ def group_by_key(rows: Iterable[Any]) -> dict[int, list[Any]]:
     return dict(sorted(found.items()))
 
 
-def under_one_key(rows: Iterable[Any]) -> dict[int, list[Any]]:
+def put_under_one_key(rows: Iterable[Any]) -> dict[int, list[Any]]:
     """Put all rows under one key, for stages that take data frames."""
     return {0: list(rows)}
 

@@ -39,7 +39,7 @@ def use_this_python() -> None:
     """Make workers of a local session that somebody else started run this Python, unless ``PYSPARK_PYTHON`` is set.
 
     PySpark would run the ``python3`` on the path, which in a script that is not run from an activated environment has
-    none of its packages. This is no setting of the session, and functions that exist already are not affected.
+    none of its packages. This is not a setting of the session, and functions that exist already are not affected.
     """
     from pyspark import SparkContext
 

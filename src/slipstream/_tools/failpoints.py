@@ -32,19 +32,19 @@ COMPACTION_POINTS = ("compaction.before-write", "compaction.after-write", "compa
 TOPIC_POINTS = ("topic.before-send", "topic.before-commit", "topic.after-commit")
 
 
-def _saving(*stages: str) -> tuple[str, ...]:
+def _name_saving_points(*stages: str) -> tuple[str, ...]:
     return tuple(f"{stage}.{moment}-save" for stage in stages for moment in ("before", "after"))
 
 
 _WITH_TEXT = (*OUTPUT_POINTS[:-2], "text.before-append", *OUTPUT_POINTS[-2:])
-TRIP_POINTS = _saving("trips")
+TRIP_POINTS = _name_saving_points("trips")
 
 #: the failpoints that every batch of a kind of job can reach
 JOB_POINTS = {
-    "toll": (*_saving("tolls", "accounts"), *_WITH_TEXT),
+    "toll": (*_name_saving_points("tolls", "accounts"), *_WITH_TEXT),
     "archive": (*TRIP_POINTS, *_WITH_TEXT),
-    "network": (*_saving("network-1"), *OUTPUT_POINTS),
-    "cuboid": (*_saving("network-1"), *OUTPUT_POINTS),
+    "network": (*_name_saving_points("network-1"), *OUTPUT_POINTS),
+    "cuboid": (*_name_saving_points("network-1"), *OUTPUT_POINTS),
 }
 
 

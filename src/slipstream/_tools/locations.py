@@ -32,7 +32,7 @@ def local(where: str) -> str:
     >>> local("s3://bucket/cars")
     Traceback (most recent call last):
         ...
-    slipstream._errors.BadArgument: s3://bucket/cars: s3 is not supported; files and folders lie in a file system.
+    slipstream._errors.BadArgument: s3://bucket/cars: s3 is not supported; files and folders must be in a file system.
     Give a path or file:///PATH, on a cluster in a file system that all machines mount (NFS, or a mounted bucket).
     """
     match = _URI.match(where)
@@ -43,7 +43,7 @@ def local(where: str) -> str:
         return _path(where)
     if scheme in _STORES:
         raise BadArgument(
-            f"{where}: {scheme} is not supported; files and folders lie in a file system.",
+            f"{where}: {scheme} is not supported; files and folders must be in a file system.",
             hint="Give a path or file:///PATH, on a cluster in a file system that all machines mount (NFS, or a "
             "mounted bucket).",
             code="malformed-value",
@@ -61,10 +61,10 @@ def _path(where: str) -> str:
     return unquote(f"/{path}")
 
 
-def in_arguments(arguments: Sequence[str]) -> list[str]:
+def replace_file_uris(arguments: Sequence[str]) -> list[str]:
     """Return the words of a command line with the paths of file URIs.
 
-    >>> in_arguments(["--out", "file:///out", "--input=cars=file:///cars.csv", "--conf", "a=file:///b"])
+    >>> replace_file_uris(["--out", "file:///out", "--input=cars=file:///cars.csv", "--conf", "a=file:///b"])
     ['--out', '/out', '--input=cars=/cars.csv', '--conf', 'a=file:///b']
     """
     found = []

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slipstream._bench.driving.destinations import Destination
+from slipstream._bench.driving.receivers import Destination
 from slipstream._errors import BadArgument
 from slipstream._feeds.clock import Clock
 from slipstream._feeds.parse import Columns
@@ -160,7 +160,7 @@ def read_seconds(run: Run, end: int, begin: int = 0) -> Iterator[tuple[int, pa.T
     for minute in range(begin // MINUTE, -(-end // MINUTE)):
         stored = [_columns(run.minute(number, minute), by_line=by_line) for number in range(run.stored)]
         for second in range(max(begin, minute * MINUTE), min((minute + 1) * MINUTE, end)):
-            columns = _second_of(stored, second)
+            columns = _read_second(stored, second)
             if by_line:
                 order = np.argsort(columns.pop("line"), kind="stable")
                 columns = {name: column[order] for name, column in columns.items()}
@@ -172,7 +172,7 @@ def _columns(tuples: pa.Table, *, by_line: bool) -> Columns:
     return {name: tuples.column(name).to_numpy() for name in (*FIELDS, *(["line"] if by_line else []))}
 
 
-def _second_of(stored: list[Columns], second: int) -> Columns:
+def _read_second(stored: list[Columns], second: int) -> Columns:
     """Return the tuples of a second of all stored expressways, one after the other."""
     cuts = [np.searchsorted(columns["time"], (second, second + 1)) for columns in stored]
     return {

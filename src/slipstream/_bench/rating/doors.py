@@ -22,7 +22,7 @@ import psutil
 
 from slipstream._bench.rating.processes import find_listener
 from slipstream._errors import BadArgument, Unavailable
-from slipstream._io.kafka import TIMEOUT_S, Topic
+from slipstream._io.kafka_client import TIMEOUT_S, Topic
 from slipstream._tools.progress import say
 
 KAFKA, TCP = "kafka", "tcp"

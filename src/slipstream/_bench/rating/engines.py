@@ -24,7 +24,7 @@ from slipstream._bench.rating.trial import (
 from slipstream._feeds.clock import Clock
 from slipstream._feeds.run import Run
 from slipstream._linear_road.fast_forward import FastForward
-from slipstream._linear_road.job.journal import last_batch
+from slipstream._linear_road.job.toll_journal import last_batch
 from slipstream._tools import child_processes
 
 if TYPE_CHECKING:

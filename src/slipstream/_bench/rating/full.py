@@ -19,13 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from slipstream._bench.rating.outside import SAMPLES, SENT, STARTS, FromOutside, Sample
-from slipstream._bench.rating.report import TRIAL_HEADS, make_trial_row, tabulate, tabulate_responses
+from slipstream._bench.rating.rating_page import TRIAL_HEADS, make_trial_row, tabulate, tabulate_responses
 from slipstream._bench.rating.search import describe_machine, validate_trial
 from slipstream._bench.rating.trial import Trial, Window
-from slipstream._bench.validation.report import COLOURS, STYLE, embed_image, new_figure
+from slipstream._bench.validation.validation_page import COLOURS, STYLE, embed_image, new_figure
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._feeds.run import MINUTE, Run, versions
-from slipstream._linear_road.job.journal import read_journal
+from slipstream._linear_road.job.toll_journal import read_journal
 from slipstream._runtime import metrics
 from slipstream._tools.logs import read_last_line, read_lines
 from slipstream._tools.progress import say

@@ -20,9 +20,9 @@ from slipstream._bench.rating.trial import (
 )
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._feeds.run import Run
-from slipstream._io.kafka import Topic
+from slipstream._io.kafka_client import Topic
 from slipstream._io.readers.topic import messages, watermarks
-from slipstream._linear_road.job.journal import last_batch
+from slipstream._linear_road.job.toll_journal import last_batch
 from slipstream._runtime import status
 from slipstream._tools.strict_json import parse_json
 
@@ -190,7 +190,7 @@ class Command:
         """Collect the messages of its topic, if there are any, as ``output.csv``."""
         output = feed.out / OUTPUT
         if feed.entry.answers:
-            lines = list(stamp_answers(_received(Topic.parse(feed.entry.answers)), sent))
+            lines = list(stamp_answers(_read_messages(Topic.parse(feed.entry.answers)), sent))
             if lines:
                 output.write_text("".join(lines), encoding="utf-8")
         return read_text_responses(output) if output.exists() else {}
@@ -200,7 +200,7 @@ class Command:
         return ()
 
 
-def _received(topic: Topic) -> Iterator[tuple[int, bytes]]:
+def _read_messages(topic: Topic) -> Iterator[tuple[int, bytes]]:
     """Return the messages of a topic, each with its arrival at the broker in milliseconds since 1970."""
     for number, (low, high) in (watermarks(topic) or {}).items():
         found = messages(topic, number, low, high)

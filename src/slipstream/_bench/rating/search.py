@@ -134,7 +134,7 @@ class Search:
                 shutil.rmtree(left, ignore_errors=True)
             say(f"L = {expressways}: {window.seconds} s in real time, {self.engine.how} ...")
             tried = self.made[out] = self.engine.drive(self.run, expressways, window, out)
-            say(f"L = {expressways}: {tried.outcome}, slowest answer {tried.slowest:.1f} s{_busy(tried)}")
+            say(f"L = {expressways}: {tried.outcome}, slowest answer {tried.slowest:.1f} s{_describe_busy(tried)}")
             if not tried.void:
                 break
         return tried
@@ -165,7 +165,7 @@ def validate_trial(
     return replace(trial, validated=passed, why=trial.why if passed else f"the validator found errors: see {file}")
 
 
-def _busy(tried: Trial) -> str:
+def _describe_busy(tried: Trial) -> str:
     return f", busy {max(tried.busy):.0%}" if tried.busy else ""
 
 

@@ -169,7 +169,7 @@ from {answers} cross join (select cast(id as int) as copy from range({copies}))
 
 
 def is_valid() -> str:
-    """Return the SQL condition for a tuple to be valid by itself."""
+    """Return the SQL condition for a tuple to be valid on its own."""
     kinds = []
     for kind, names in CARRIES.items():
         ranges = [f"{name} between {RANGES[name].least} and {RANGES[name].most}" for name in names]

@@ -83,9 +83,9 @@ def read_outputs(spark: SparkSession, paths: list[Path], order: Order) -> DataFr
 def _read(spark: SparkSession, path: Path, order: Order) -> DataFrame:
     found = _locate(path)
     if _is_job(found):
-        return _mark_unreadable(_from_job(spark, found))
+        return _mark_unreadable(_read_job(spark, found))
     if _is_parquet(found):
-        return _from_parquet(spark, found)
+        return _read_parquet(spark, found)
     lines = spark.read.text(str(found)).where("trim(value) <> ''").selectExpr("value", _SPLIT)
     return _mark_unreadable(lines.selectExpr(*_fields(detect_order(lines) if order == Order.AUTO else order)))
 
@@ -95,18 +95,18 @@ def _locate(path: Path) -> Path:
     if path.is_dir() and not _is_job(path):
         if (path / "output.csv").exists():
             return path / "output.csv"
-        if not any(_visible(path)):
+        if not any(_drop_hidden(path)):
             raise BadInput(f"{path}: the folder is empty.", hint=_GIVE, code="empty-input")
     return path
 
 
-def _visible(folder: Path) -> list[Path]:
+def _drop_hidden(folder: Path) -> list[Path]:
     files = (file for file in folder.rglob("*") if file.is_file() and file.stat().st_size)
     return [file for file in files if not any(p.startswith((".", "_")) for p in file.relative_to(folder).parts)]
 
 
 def _is_parquet(path: Path) -> bool:
-    files = _visible(path) if path.is_dir() else [path]
+    files = _drop_hidden(path) if path.is_dir() else [path]
     for file in files[:1]:
         with file.open("rb") as contents:
             return contents.read(4) == b"PAR1"
@@ -119,7 +119,7 @@ def _is_job(path: Path) -> bool:
     return path.is_dir() and set(TABLES) <= set(outputs.output_names(path))
 
 
-def _from_job(spark: SparkSession, path: Path) -> DataFrame:
+def _read_job(spark: SparkSession, path: Path) -> DataFrame:
     """Return the answers of a toll job: Emit is the commit time in the journal plus the delay of the answer."""
     from pyspark.sql import functions as sf
 
@@ -142,7 +142,7 @@ def _from_job(spark: SparkSession, path: Path) -> DataFrame:
     return rows.selectExpr("kind", "id", "time", "emitted_ms + delay_ms as emit_ms", "a", "b", "true as whole", line)
 
 
-def _from_parquet(spark: SparkSession, path: Path) -> DataFrame:
+def _read_parquet(spark: SparkSession, path: Path) -> DataFrame:
     from pyspark.errors import PySparkException
 
     # folders named column=value are partitions; others are read recursively

@@ -33,7 +33,7 @@ def answer_journeys(history: Path, edition: Edition) -> Callable[[Iterator[pa.Re
             for xway in np.unique(columns["xway"]):
                 rows = np.flatnonzero(columns["xway"] == xway)
                 journeys = {name: values[rows] for name, values in columns.items()}
-                seconds[rows], toll[rows] = _on_expressway(history, int(xway), journeys, edition)
+                seconds[rows], toll[rows] = _estimate_on_expressway(history, int(xway), journeys, edition)
             asked = [batch.column("qid"), batch.column("time")]
             yield pa.RecordBatch.from_arrays(
                 [*asked, pa.array(seconds), pa.array(toll)], names=["qid", "time", "seconds", "toll"]
@@ -42,7 +42,9 @@ def answer_journeys(history: Path, edition: Edition) -> Callable[[Iterator[pa.Re
     return answer
 
 
-def _on_expressway(history: Path, xway: int, journeys: dict[str, Whole], edition: Edition) -> tuple[Whole, Whole]:
+def _estimate_on_expressway(
+    history: Path, xway: int, journeys: dict[str, Whole], edition: Edition
+) -> tuple[Whole, Whole]:
     files = [history / "arrays" / f"{what}-{xway:05d}.npy" for what in ("speed", "count")]
     if all(file.exists() for file in files):
         speeds, counts = (np.load(file, mmap_mode="r") for file in files)

@@ -1,6 +1,6 @@
 """Validate an engine's output: every tuple against ``expected.py``, every response time against its limit.
 
-``comparison.py`` compares; this module describes the result, and rejects outputs that cannot be judged.
+``answer_comparison.py`` compares; this module describes the result, and rejects outputs that cannot be judged.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slipstream._bench.validation.comparison import PROBLEMS, Comparison, Scope
+from slipstream._bench.validation.answer_comparison import PROBLEMS, Comparison, Scope
 from slipstream._bench.validation.editions import ALERT, ANSWERS, BALANCE, EXPENDITURE, TOLL, TRAVEL_TIME, Edition
 from slipstream._bench.validation.expected import SLOW_STEPS, CorrectAnswers, rows_to_sort
 from slipstream._bench.validation.outputs import Order, read_outputs
@@ -233,7 +233,7 @@ class _Validation:
             response_times=self.scope.timed,
             tallies=tallies,
             unreadable=unreadable,
-            unreadable_examples=self._unreadable(examples) if unreadable else (),
+            unreadable_examples=self._find_unreadable(examples) if unreadable else (),
             examples=() if all(tally.clean for tally in tallies) else self._examples(examples),
             hints=tuple(self._hints(tallies, last)),
             stretch=stretch,
@@ -248,7 +248,7 @@ class _Validation:
         where = ", ".join(map(str, self.outputs))
         if not row.answers and row.unreadable:
             raise BadInput(
-                f"{where}: none of {row.unreadable:,} lines can be read; the first is {self._unreadable(1)[0]!r}.",
+                f"{where}: none of {row.unreadable:,} lines can be read; the first is {self._find_unreadable(1)[0]!r}.",
                 hint="See docs/how-to/engine-builders.md for the output formats; select one with --order.",
                 code="unreadable-line",
             )
@@ -260,7 +260,7 @@ class _Validation:
             )
         return row.unreadable, row.last
 
-    def _unreadable(self, most: int) -> tuple[str, ...]:
+    def _find_unreadable(self, most: int) -> tuple[str, ...]:
         return tuple(row.line[:200] for row in self.all.where("line is not null").select("line").head(most))
 
     def _check_same_run(self, tallies: tuple[Tally, ...]) -> None:

@@ -15,6 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from slipstream._cli.common import configuration, verbosity
+from slipstream._cli.common.help_tables import help_tables
 from slipstream._cli.common.usage import UsageError
 from slipstream._errors import BadArgument, Place
 
@@ -25,7 +26,7 @@ PANEL = "Every command"
 #: the short names of options, wherever they occur
 SHORT = {"--out": "-o", "--follow": "-f", "--json": "-j"}
 #: how the help names a value, by its type
-METAVARS = {"path": "PATH", "str": "TEXT", "int": "N", "float": "NUMBER"}
+METAVARS = {"path": "FILE", "str": "TEXT", "int": "N", "float": "NUMBER"}
 
 
 class Family(typer.Typer):
@@ -42,6 +43,11 @@ class Family(typer.Typer):
 class Group(TyperGroup):
     """A group of commands in the house style."""
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help."""
+        with help_tables():
+            super().format_help(ctx, formatter)
+
     def get_params(self, ctx: Any) -> list[Any]:
         """The options, as the help shows them."""
         return [_restyle(parameter) for parameter in super().get_params(ctx)]
@@ -53,6 +59,15 @@ class Command(TyperCommand):
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
         self.params = [_restyle(parameter) for parameter in (*self.params, *_list_common_options())]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help."""
+        with help_tables():
+            super().format_help(ctx, formatter)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The parts of the usage; an argument is its bare name, in brackets if it may be left out."""
+        return [piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)]
 
     def get_help_option(self, ctx: Any) -> Any:
         """``--help``, which is a flag like any other."""
@@ -93,6 +108,8 @@ def _restyle(parameter: Any) -> Any:
         parameter.metavar = ""
     elif parameter.metavar is None and parameter.type_descriptor.is_choice:
         parameter.metavar = "|".join(str(choice.value) for choice in parameter.type_descriptor.choices)
+    elif parameter.metavar is None and "--out" in parameter.opts:
+        parameter.metavar = "DIR"
     elif parameter.metavar is None:
         bare = parameter.bare_type().removeprefix("list[").removesuffix("]")
         parameter.metavar = METAVARS.get(bare.lower(), bare.upper())

@@ -96,10 +96,10 @@ def _find_defaults(
     for key, value in table.items():
         if not isinstance(value, dict):
             yield _name_option(key), value
-    yield from _own(table, known, (), tuple(words))
+    yield from _check_own(table, known, (), tuple(words))
 
 
-def _own(
+def _check_own(
     table: Mapping[str, Any], known: Mapping[tuple[str, ...], set[str]], path: tuple[str, ...], words: tuple[str, ...]
 ) -> Iterator[tuple[str, Any]]:
     for key, value in table.items():
@@ -110,7 +110,7 @@ def _own(
         _check_keys(current().file, ".".join(("defaults", *below)), value, known.get(below, set()) | inner)
         if below == words:
             yield from ((_name_option(name), one) for name, one in value.items() if not isinstance(one, dict))
-        yield from _own(value, known, below, words)
+        yield from _check_own(value, known, below, words)
 
 
 def _list_options(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], set[str]]]:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from slipstream._cli.common.checks import check_there
-from slipstream._io.kafka import Topic, read_settings
+from slipstream._io.kafka_client import Topic, read_settings
 
 if TYPE_CHECKING:
-    from slipstream._io.sources import Definition
+    from slipstream._io.named_feeds import Definition
 
 Input = Annotated[
     str,
@@ -26,6 +26,7 @@ Format = Annotated[
     str,
     typer.Option(
         "--format",
+        metavar="FORMAT",
         help="How the input is written: csv, json, parquet, arrow, avro, protobuf, text (Linear Road's) or train. By "
         "default the file's name decides; otherwise text for toll and archive, json for networks and cuboids.",
         show_default=False,
@@ -42,7 +43,10 @@ Columns = Annotated[
     ),
 ]
 Fields = Annotated[
-    str, typer.Option(help="The fields of a CSV feed without a header, in order: car,ts,spd.", show_default=False)
+    str,
+    typer.Option(
+        metavar="FIELD,...", help="The fields of a CSV feed without a header, in order: car,ts,spd.", show_default=False
+    ),
 ]
 KafkaConfig = Annotated[
     list[str] | None,
@@ -104,7 +108,7 @@ class Reading:
     @property
     def definition(self) -> Definition:
         """Where the schema of messages is found."""
-        from slipstream._io.sources import Definition
+        from slipstream._io.named_feeds import Definition
 
         return Definition(self.message_schema, self.schema_registry)
 

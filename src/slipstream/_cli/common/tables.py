@@ -13,6 +13,8 @@ from rich.text import Text
 
 #: wider than any table: what is written to a pipe or a file has no screen to fit
 _ANY_WIDTH = 10_000
+#: how narrow a column of texts may become
+_SHORTEST = 10
 _FIGURE = re.compile(r"(-?[\d,.]+( ?(s|ms|µs|%|GiB))?)?")
 
 
@@ -80,16 +82,43 @@ def print_table(table: Table, *, nothing: str = "nothing", console: Console | No
     for column in table.columns:
         if _has_figures(column):
             column.justify, column.no_wrap = "right", True
+        else:
+            column.overflow = "fold"
     console.width = _fit_width(console, table)
     console.print(table)
 
 
 def _has_figures(column: Column) -> bool:
-    cells = [Text.from_markup(cell).plain if isinstance(cell, str) else str(cell) for cell in column.cells]
+    cells = _list_cells(column)
     return any(cells) and all(_FIGURE.fullmatch(cell) for cell in cells)
+
+
+def _list_cells(column: Column) -> list[str]:
+    return [Text.from_markup(cell).plain if isinstance(cell, str) else str(cell) for cell in column.cells]
 
 
 def _fit_width(console: Console, table: Table) -> int:
     """Return the terminal's width, or more if a figure would be cut; without a terminal, the table's width."""
-    needed = Measurement.get(console, console.options.update(width=_ANY_WIDTH), table)
-    return max(console.width, needed.minimum) if console.is_terminal else needed.maximum
+    wanted = Measurement.get(console, console.options.update(width=_ANY_WIDTH), table).maximum
+    if not console.is_terminal:
+        return wanted
+    if wanted > console.width:
+        _wrap_heads(table)
+    return max(console.width, _least_width(table))
+
+
+def _wrap_heads(table: Table) -> None:
+    """Put each word of a heading on a line of its own, where the figures below cannot be wrapped."""
+    for column in table.columns:
+        if column.no_wrap and isinstance(column.header, str):
+            column.header = column.header.replace(" ", "\n")
+
+
+def _least_width(table: Table) -> int:
+    """Return the width that all figures need, and texts of a few letters to a line."""
+    widths = []
+    for column in table.columns:
+        lines = [line for cell in (str(column.header), *_list_cells(column)) for line in cell.split("\n")]
+        widest = max(map(len, lines))
+        widths.append(widest if column.no_wrap else min(widest, _SHORTEST))
+    return sum(widths) + 3 * len(widths) + 1

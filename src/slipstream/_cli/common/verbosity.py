@@ -91,7 +91,7 @@ def set_log_file(file: Path | None) -> None:
             f"--log-file {file}: {error.strerror}.", hint="Give a file that can be written.", code=classify(error)
         ) from error
     _now.log_file = file
-    logging.getLogger(progress.LOGGER).info("slipstream %s", " ".join(_without_secrets(sys.argv[1:])))
+    logging.getLogger(progress.LOGGER).info("slipstream %s", " ".join(_hide_secrets(sys.argv[1:])))
 
 
 def report(error: SlipstreamError, log: Path | None) -> None:
@@ -118,10 +118,10 @@ def name_log(log: Path) -> None:
     Console(stderr=True).print(where, highlight=False, soft_wrap=True)
 
 
-def _without_secrets(words: list[str]) -> list[str]:
+def _hide_secrets(words: list[str]) -> list[str]:
     """A command line without the values of Kafka's settings, which may be passwords.
 
-    >>> _without_secrets(["--kafka-config", "sasl.password=x", "--kafka-config=a=b", "-o", "out"])
+    >>> _hide_secrets(["--kafka-config", "sasl.password=x", "--kafka-config=a=b", "-o", "out"])
     ['--kafka-config', '...', '--kafka-config=...', '-o', 'out']
     """
     option, before = "--kafka-config", ["", *words]

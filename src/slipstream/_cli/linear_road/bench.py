@@ -46,7 +46,9 @@ def validate(
     order: Annotated[
         Order, typer.Option(help="Field order of text: the paper's, or that of the benchmark's original validator.")
     ] = Order.AUTO,
-    rules: Annotated[str, typer.Option(help="Rule set: 2004, or 2003 for the thesis' edition.")] = "2004",
+    rules: Annotated[
+        str, typer.Option(metavar="RULES", help="The rule set: 2004, or 2003 for the thesis' edition.")
+    ] = "2004",
     only: Annotated[
         str,
         typer.Option(
@@ -99,7 +101,7 @@ def validate(
 def _present(verdict: Verdict, report: Path | None, as_json: bool) -> None:
     """Write the report, print the verdict, and fail if it is not a clean pass."""
     if report:
-        from slipstream._bench.validation.report import write_report
+        from slipstream._bench.validation.validation_page import write_report
 
         write_report(verdict, report)
         say(f"Report: {report}")
@@ -152,15 +154,19 @@ def _show(verdict: Verdict) -> None:
 
 def drive(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run to deliver.")],
-    to: Annotated[str, typer.Option(help="dir:PATH, kafka:HOST:PORT/TOPIC, tcp:HOST:PORT or stdout.")],
-    speed: Annotated[float, typer.Option(min=0, metavar="K", help="Times real time; 0 is full speed.")] = 1.0,
+    to: Annotated[str, typer.Option(metavar="WHERE", help="dir:PATH, kafka:HOST:PORT/TOPIC, tcp:HOST:PORT or stdout.")],
+    speed: Annotated[
+        float, typer.Option(min=0, metavar="K", help="Replay at this multiple of real time; 0 is full speed.")
+    ] = 1.0,
     fast_forward_to: Annotated[
         int, typer.Option(metavar="T", help="Deliver everything before this second at once.")
     ] = 0,
     since: Annotated[int, typer.Option(metavar="T", help="Begin with this second; skip what is before it.")] = 0,
     until: Annotated[int | None, typer.Option(metavar="T", help="End before this second.")] = None,
     multiply: Annotated[int, typer.Option(min=1, metavar="K", help="Present the run K times, with shifted ids.")] = 1,
-    format_: Annotated[str, typer.Option("--format", help="How tuples are written: text, json or train.")] = "text",
+    format_: Annotated[
+        str, typer.Option("--format", metavar="text|json|train", help="How tuples are written.")
+    ] = "text",
     spread: Annotated[
         bool,
         typer.Option(
@@ -196,10 +202,10 @@ def drive(
     opened = Run.open(run)
     opened = opened.multiplied(multiply * opened.copies)
     check_writable(log, "--log")
-    from slipstream._bench.driving.destinations import open_destination
     from slipstream._bench.driving.driver import DrivePlan, log_to, read_sent
     from slipstream._bench.driving.driver import drive as deliver
-    from slipstream._bench.driving.encodings import find_encoding
+    from slipstream._bench.driving.encoders import find_encoding
+    from slipstream._bench.driving.receivers import open_destination
 
     form = find_encoding(format_)
     plan = DrivePlan.for_run(opened, speed, fast_forward_to, until, since)
@@ -226,8 +232,15 @@ def postgres(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run to feed to the database.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder for output.csv.")],
     seconds: Annotated[int | None, typer.Option(min=1, metavar="N", help="Run only the first N seconds.")] = None,
-    speed: Annotated[float, typer.Option(min=0, metavar="K", help="Times real time; 0 is full speed.")] = 1.0,
-    server: Annotated[str, typer.Option(envvar="SLIPSTREAM_POSTGRES", help="Connection string.")] = "",
+    speed: Annotated[
+        float, typer.Option(min=0, metavar="K", help="Replay at this multiple of real time; 0 is full speed.")
+    ] = 1.0,
+    server: Annotated[
+        str,
+        typer.Option(
+            metavar="CONNINFO", envvar="SLIPSTREAM_POSTGRES", help="The server, as a connection string of libpq."
+        ),
+    ] = "",
     as_json: Json = False,
 ) -> None:
     """Run Linear Road on PostgreSQL: the paper's System X, a database that is polled.

@@ -62,7 +62,7 @@ def describe(
     picture = png or run / "picture.png"
     _save(draw(character), picture)
     if as_json:
-        print(json.dumps(_as_json(character, picture, verified=verify, history=not history.missing)))
+        print(json.dumps(_to_json(character, picture, verified=verify, history=not history.missing)))
         return
     print_table(_make_table(character, verified=verify, history=not history.missing))
     say(f"Picture: {picture}")
@@ -94,7 +94,7 @@ def _list_facts(character: Character, *, verified: bool, history: bool) -> dict[
     }
 
 
-def _as_json(character: Character, picture: Path, *, verified: bool, history: bool) -> dict[str, object]:
+def _to_json(character: Character, picture: Path, *, verified: bool, history: bool) -> dict[str, object]:
     figures = [asdict(figure) for figure in character.figures()]
     facts = _list_facts(character, verified=verified, history=history)
     return {**facts, "standard": character.standard, "figures": figures, "picture": str(picture)}

@@ -82,7 +82,7 @@ def _import_file(file: Path, out: Path, map_file: Path | None) -> Run:
         from slipstream._city.sumo import import_sumo
 
         return import_sumo(file, map_file, out)
-    from slipstream._feeds.text import import_text
+    from slipstream._feeds.tuple_text import import_text
 
     return import_text(file, out)
 
@@ -101,7 +101,9 @@ def _summarise(run: Run) -> dict[str, object]:
 def export(
     run: Annotated[Path, typer.Argument(help="The run to export.", show_default=False)],
     target: Annotated[Target, typer.Option("--format", help="The format to write.")] = Target.LINEAR_ROAD,
-    out: Annotated[Path | None, typer.Option("--out", help="The file to write; without it, standard output.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="The file to write; without it, standard output.")
+    ] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
@@ -114,7 +116,7 @@ def export(
     opened = Run.open(run)
     check_writable(out, "--out")
     if out is None:
-        from slipstream._feeds.text import export_text
+        from slipstream._feeds.tuple_text import export_text
 
         export_text(opened, sys.stdout.buffer)
         sys.stdout.buffer.flush()
@@ -125,7 +127,7 @@ def export(
 
 def _export_to(run: Run, out: Path, overwrite: bool) -> int:
     """Write to a temporary file first, so that the file appears complete or not at all."""
-    from slipstream._feeds.text import export_text
+    from slipstream._feeds.tuple_text import export_text
     from slipstream._tools.staging import temporary_sibling
 
     if out.exists() and not overwrite:

@@ -131,11 +131,11 @@ def rate(
 
     Examples:
 
-    `slipstream rate --min 20 --window 5m --out rating` through a broker that it starts
+    `slipstream rate --min 20 --window 5m --out rating`: through a broker that it starts
 
-    `slipstream rate --full --out rating` three hours at 70 % of that
+    `slipstream rate --full --out rating`: three hours at 70 % of that
 
-    `slipstream rate --engine-command './my-engine {host}:{port} {topic} {answers}' --only 0,1` an engine of your own
+    `slipstream rate --engine-command './my-engine {host}:{port} {topic} {answers}' --only 0,1`: an engine of your own
     """
     check_there(run, option="--run", what="run", hint="`slipstream simulate --out RUN` makes one.")
     check_folder(out)
@@ -222,7 +222,7 @@ def _find(
     as_json: bool,
 ) -> None:
     """Search for the rating, and write and print it."""
-    from slipstream._bench.rating.report import write_rating
+    from slipstream._bench.rating.rating_page import write_rating
     from slipstream._bench.rating.search import Search
     from slipstream._bench.rating.search import rate as find
     from slipstream._bench.rating.trial import Window
@@ -250,17 +250,19 @@ def _tell_progress(search: Search, run: Path | None) -> None:
         print_table(_make_table(search.engine.name, tries), console=Console(stderr=True))
     held = max((tried.expressways for tried in tries if tried.in_time), default=0)
     if not held:
-        say("Interrupted before any L held. Nothing is rated.")
+        say("Interrupted before any L was sustained. There is no rating.")
         return
     options = f"--min {held} --max {search.most} --window {search.window.seconds}s --probe {search.probe}s"
     options += f" --out {search.out}" + (f" --run {run}" if run else "")
-    say(f"Interrupted. L = {held} held so far, not confirmed over the whole window and validated: it is no rating yet.")
+    say(
+        f"Interrupted. L = {held} was sustained so far. It is not a rating: it was not confirmed over the whole window."
+    )
     say(f"To continue from there: slipstream rate {options}, and the other options as before.")
 
 
 def _open(run: Path | None, out: Path, seed: int, distinct: int, master: str, conf: list[str] | None) -> Run:
     """The run to rate on; the standard one is made once and kept."""
-    from slipstream._city.history import make_history
+    from slipstream._city.history_writer import make_history
     from slipstream._city.simulate import simulate
     from slipstream._city.traffic import Traffic
     from slipstream._feeds.run import Run
@@ -279,7 +281,7 @@ def _open(run: Path | None, out: Path, seed: int, distinct: int, master: str, co
 
 
 def _make_table(engine: str, tries: Iterable[Trial]) -> Table:
-    from slipstream._bench.rating.report import TRIAL_HEADS, make_trial_row
+    from slipstream._bench.rating.rating_page import TRIAL_HEADS, make_trial_row
 
     table = Table(*TRIAL_HEADS, title=f"Tries of {engine}")
     for tried in tries:

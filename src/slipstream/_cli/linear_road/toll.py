@@ -21,7 +21,9 @@ from slipstream._cli.common.inputs import (
     SchemaRegistry,
     check_input,
 )
-from slipstream._cli.common.jobs import (
+from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show
+from slipstream._cli.common.overwriting import Afresh, clear_job
+from slipstream._cli.common.toll_jobs import (
     BatchSeconds,
     CompactEvery,
     Lateness,
@@ -36,9 +38,7 @@ from slipstream._cli.common.jobs import (
     read_feed_settings,
     run_job,
 )
-from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show
-from slipstream._cli.common.overwriting import Afresh, clear_job
-from slipstream._io.kafka import Topic
+from slipstream._io.kafka_client import Topic
 from slipstream._spark import session
 from slipstream._tools.staging import check_makeable
 
@@ -62,7 +62,9 @@ def toll(
     ] = None,
     until: Until = None,
     multiply: Multiply = 1,
-    rules: Annotated[str, typer.Option(help="The rule set: 2004, 2003, or module:function for your own.")] = "2004",
+    rules: Annotated[
+        str, typer.Option(metavar="RULES", help="The rule set: 2004, 2003, or module:function for your own.")
+    ] = "2004",
     lateness: Lateness = None,
     silence: Silence = 5.0,
     format_: Format = "",
@@ -120,13 +122,13 @@ def toll(
 
     Examples:
 
-    `slipstream toll runs/demo --out tolls` a recorded run, at full speed
+    `slipstream toll runs/demo --out tolls`: a recorded run, at full speed
 
-    `slipstream toll runs/demo --archive --out tolls` and every tolled report becomes part of a trajectory
+    `slipstream toll runs/demo --archive --out tolls`: every tolled report also becomes part of a trajectory
 
-    `slipstream toll feed.dat --out tolls` Linear Road text
+    `slipstream toll feed.dat --out tolls`: Linear Road text
 
-    `slipstream toll kafka:127.0.0.1:9092/positions --follow --out tolls` a live topic
+    `slipstream toll kafka:127.0.0.1:9092/positions --follow --out tolls`: a live topic
     """
     check_input(input_, follow=follow)
     check_there(history, option="--history", what="run", hint="`slipstream simulate --out RUN` makes one.")
@@ -146,7 +148,7 @@ def toll(
     check_pace(speed, batch_seconds, parallel)
     _check(rules)
     from slipstream._linear_road.job.engine import Settings
-    from slipstream._linear_road.job.layout import ANSWERS, ANSWERS_AND_TRIPS
+    from slipstream._linear_road.job.toll_layout import ANSWERS, ANSWERS_AND_TRIPS
 
     settings = Settings(
         **read_feed_settings(input_, reading, lateness),

@@ -53,9 +53,9 @@ def _report(place: Path, as_json: bool, said: str) -> None:
 
 
 def _run_a_network(spark: SparkSession, out: Path) -> None:
-    from slipstream._network.files import load
     from slipstream._network.running.driving import drive
     from slipstream._network.running.run_folder import Execution
+    from slipstream._network.yaml_files import load
 
     networks = find_examples() / "networks"
     drive(spark, Execution.prepare(out, load(networks / "border.yaml"), {"soldiers": networks / "soldiers.csv"}))

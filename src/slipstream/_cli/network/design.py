@@ -11,10 +11,10 @@ import typer
 from rich.table import Table
 
 from slipstream._cli.common.checks import check_there, check_writable
-from slipstream._cli.common.functions import Functions
 from slipstream._cli.common.options import Conf, Json, Master, show, start_spark
 from slipstream._cli.common.tables import count_nouns, print_table
-from slipstream._cli.network.options import (
+from slipstream._cli.common.user_functions import Functions
+from slipstream._cli.network.network_options import (
     File,
     Inputs,
     Parallel,
@@ -154,10 +154,10 @@ def draw_network(
 
     Example: `slipstream network draw examples/networks/border.yaml --out border.svg`
     """
-    from slipstream._network import drawing, files
+    from slipstream._network import drawing, yaml_files
 
     check_writable(out, "--out")
-    picture = drawing.draw(files.load(file))
+    picture = drawing.draw(yaml_files.load(file))
     if out is None:
         print(json.dumps({"svg": picture}) if as_json else picture)
         return
@@ -227,14 +227,14 @@ def _list_rows(made: Superbox) -> list[dict[str, Any]]:
             "level": levels[node.name],
             "box": node.name,
             "kind": node.box.kind,
-            "runs_as": _runs_as(made, node),
+            "runs_as": _name_execution(made, node),
             "what": drawing.describe_box(node.box),
         }
         for node in ordered
     ]
 
 
-def _runs_as(made: Superbox, node: Node) -> str:
+def _name_execution(made: Superbox, node: Node) -> str:
     from slipstream._network.planning.plan import is_agnostic
 
     if made.translations.asks_spark(node):

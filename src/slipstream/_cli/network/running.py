@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from slipstream._cli.common.checks import check_new, check_there
-from slipstream._cli.common.functions import Functions
 from slipstream._cli.common.inputs import (
     Columns,
     Fields,
@@ -20,10 +19,11 @@ from slipstream._cli.common.inputs import (
     Reading,
     SchemaRegistry,
 )
-from slipstream._cli.common.jobs import CompactEvery
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, start_spark
 from slipstream._cli.common.overwriting import HINT, Afresh, clear_job
-from slipstream._cli.network.options import (
+from slipstream._cli.common.toll_jobs import CompactEvery
+from slipstream._cli.common.user_functions import Functions
+from slipstream._cli.network.network_options import (
     File,
     Folder,
     Inputs,
@@ -102,14 +102,14 @@ def run_network(
 
     Examples:
 
-    `slipstream network run net.yaml --input cars=cars.csv --out out` a recording
+    `slipstream network run net.yaml --input cars=cars.csv --out out`: a recording
 
-    `slipstream network run net.yaml --input cars=kafka:127.0.0.1:9092/positions --follow --out out` a topic of JSON
+    `slipstream network run net.yaml --input cars=kafka:127.0.0.1:9092/positions --follow --out out`: a topic of JSON
 
-    `slipstream network run net.yaml --input cars=arriving --follow --columns id=vin,time=ts:ms --out out` a folder
+    `slipstream network run net.yaml --input cars=arriving --follow --columns id=vin,time=ts:ms --out out`: a folder
     that fills
 
-    `slipstream network run net.yaml --input cars=cars.csv --to alerts=kafka:127.0.0.1:9092/alerts --out out` alerts to
+    `slipstream network run net.yaml --input cars=cars.csv --to alerts=kafka:127.0.0.1:9092/alerts --out out`: alerts to
     a topic
     """
     check_there(file, hint="Give a network file; `slipstream examples` writes some.")

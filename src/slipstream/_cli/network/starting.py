@@ -17,7 +17,7 @@ from slipstream._cli.common.checks import check_new, check_there
 from slipstream._cli.common.inputs import Reading, check_input
 from slipstream._cli.common.options import start_spark
 from slipstream._cli.common.overwriting import clear_job
-from slipstream._cli.network.options import (
+from slipstream._cli.network.network_options import (
     assign_rates,
     check_inputs,
     create_frames,
@@ -34,7 +34,7 @@ from slipstream._tools.staging import check_makeable
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from slipstream._io.sources import Feed
+    from slipstream._io.named_feeds import Feed
     from slipstream._network.algebra import Arc, Network
     from slipstream._network.quality.shedding import Controller
     from slipstream._network.running.run_folder import Execution

@@ -26,20 +26,20 @@ from slipstream._console.live.batch_health import (
     ResponseQuantiles,
     StreamHealth,
 )
-from slipstream._console.live.engines import EngineProcess, stop_clock
 from slipstream._console.live.notices import MinuteNotices, Notices
 from slipstream._console.live.published_city import PublishedCity
 from slipstream._console.live.roads import Roads, SegmentTraffic
+from slipstream._console.live.toll_processes import EngineProcess, stop_clock
 from slipstream._console.live.vehicles import Lookup, SegmentMinute, VehicleDetail, has_snapshot
 from slipstream._console.overview import is_at_work, state_of
 from slipstream._console.workspace import Workspace
 from slipstream._feeds.clock import FULL_SPEED, Clock
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import SEGMENTS
+from slipstream._io.named_feeds import CLOCK
 from slipstream._io.outputs import CHECKPOINT
-from slipstream._io.sources import CLOCK
 from slipstream._linear_road.answers import LIMITS, NAMES
-from slipstream._linear_road.job.layout import Layout
+from slipstream._linear_road.job.toll_layout import Layout
 from slipstream._linear_road.rules import RULES
 from slipstream._linear_road.state.cars import CELLS
 
@@ -470,7 +470,7 @@ def _speed(out: Path) -> float:
     return clock.speed if clock else FULL_SPEED
 
 
-def as_event(name: str, body: str) -> str:
+def format_event(name: str, body: str) -> str:
     """Format a server-sent event."""
     return f"event: {name}\ndata: {body}\n\n"
 

@@ -18,9 +18,9 @@ from slipstream._console.live.roads import Cells, Roads, find_cell
 from slipstream._feeds.run import MINUTE
 from slipstream._feeds.tuples import SEGMENTS
 from slipstream._linear_road.answers import ALERT, TOLL
-from slipstream._linear_road.job.journal import Batch
+from slipstream._linear_road.job.toll_journal import Batch
+from slipstream._linear_road.output_tables import read_rows
 from slipstream._linear_road.state.cars import CELLS
-from slipstream._linear_road.tables import read_rows
 
 NO_DATA = -1
 #: minutes to cache

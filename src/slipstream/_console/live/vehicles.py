@@ -19,8 +19,8 @@ from slipstream._console.errors import NotFound
 from slipstream._console.live.batch_health import FollowedJournal
 from slipstream._console.live.notices import NO_DATA, Notices, read_batch_answers
 from slipstream._console.live.roads import Roads, find_cell
-from slipstream._cuboid.snapshots.files import FILE, FOLDER
 from slipstream._cuboid.snapshots.snapshot import Snapshot
+from slipstream._cuboid.snapshots.snapshot_files import FILE, FOLDER
 from slipstream._feeds.parse import select
 from slipstream._feeds.run import MINUTE, TRIPS
 from slipstream._feeds.trip import begins_trip
@@ -167,7 +167,7 @@ class Lookup:
     def _notices(self, vid: int, reports: list[Report]) -> list[Notice]:
         """Return the notification for each segment that the vehicle entered, and whether it was charged."""
         entries = [report for report, _ in _entries(reports)]
-        sent = self._sent_to(vid, {report.time for report in entries})
+        sent = self._find_sent_to(vid, {report.time for report in entries})
         notices = []
         for report, paid in _entries(reports):
             if (notice := sent.get(report.time)) is not None:
@@ -176,7 +176,7 @@ class Lookup:
                 notices.append(Notice(*place, notice["toll"], notice["lav"], notice["alert"], charged))
         return notices
 
-    def _sent_to(self, vid: int, times: set[int]) -> dict[int, dict[str, Any]]:
+    def _find_sent_to(self, vid: int, times: set[int]) -> dict[int, dict[str, Any]]:
         batches = {
             batch.batch
             for minute in {time // MINUTE for time in times}

@@ -16,13 +16,13 @@ import yaml
 
 from slipstream._console.errors import Conflict
 from slipstream._errors import BadInput, SlipstreamError, locate
-from slipstream._network import files
+from slipstream._network import yaml_files
 from slipstream._network.algebra import Arc, Network
+from slipstream._network.column_types import spark_schema
 from slipstream._network.planning.plan import plan
 from slipstream._network.planning.stages import StageInfo
 from slipstream._network.schemas import UNKNOWN_COLUMN, Checked, check
 from slipstream._network.tasks.superbox import Superbox
-from slipstream._network.types import spark_schema
 from slipstream._tools.staging import temporary_sibling
 
 if TYPE_CHECKING:
@@ -65,13 +65,13 @@ class DraftReport:
 
 def read(path: Path) -> Draft:
     """Read a network file; operators that are not loaded are kept as they are written."""
-    return _to_draft(files.load(path, unloaded=True))
+    return _to_draft(yaml_files.load(path, unloaded=True))
 
 
 def write(draft: Draft, path: Path) -> None:
     """Write a draft as a network file; it must be readable, but need not be valid yet."""
     try:
-        text = files.dumps(to_network(draft))
+        text = yaml_files.dumps(to_network(draft))
     except BadInput as error:
         raise error.within("The network cannot be saved yet", Conflict) from error
     stage = temporary_sibling(path, "partial")  # an unpredictable name, which cannot be an existing link
@@ -83,13 +83,13 @@ def write(draft: Draft, path: Path) -> None:
 def to_network(draft: Draft) -> Network:
     """Parse a draft like a network file: JSON is valid YAML."""
     try:
-        return files.loads(json.dumps(draft, ensure_ascii=False), unloaded=True)
+        return yaml_files.loads(json.dumps(draft, ensure_ascii=False), unloaded=True)
     except RecursionError as error:
         raise BadInput("network: nested too deeply.", hint="Simplify the file.", code="too-large") from error
 
 
 def _to_draft(network: Network) -> Draft:
-    body: Draft = yaml.load(files.dumps(network), files._Loader)
+    body: Draft = yaml.load(yaml_files.dumps(network), yaml_files._Loader)
     return body
 
 
@@ -111,7 +111,7 @@ def examine(draft: Draft, spark: SparkSession, parallel: int = 1) -> DraftReport
             rest = without(rest, located.place)
         else:
             found.warnings = checked.warnings
-            name = files.ArcNames(checked.network)
+            name = yaml_files.ArcNames(checked.network)
             found.schemas = {
                 name(arc): spark_schema(schema) for arc, schema in checked.schemas.items() if arc.origin != _PROBE
             }
@@ -142,7 +142,7 @@ def _with_probe(draft: Draft) -> Draft:
 def _check_connections(draft: Draft) -> None:
     """Report unconnected inputs and missing operators in the terms of the editor."""
     for key in ("boxes", *ENDS):
-        for name, body in _mapping(draft, key):
+        for name, body in _list_items(draft, key):
             if isinstance(body, dict) and body.get("operator") == "":
                 with locate(box=f"{key}.{name}"):
                     raise BadInput(
@@ -164,7 +164,7 @@ def _open_input(body: dict[str, Any]) -> str:
 
 
 def _locate_error(draft: Draft, error: BadInput, spark: SparkSession) -> DraftError:
-    place = _place(draft, error.place.box) or _first_wrong(draft, spark)
+    place = _place(draft, error.place.box) or _find_first_wrong(draft, spark)
     column = str(error.found) if error.code == UNKNOWN_COLUMN else error.place.field
     expression = str(error.found) if error.code in ("bad-expression", "not-allowed") else ""
     return DraftError(place, _capitalise(error.problem), error.hint, column, expression, error.code)
@@ -178,7 +178,7 @@ def _place(draft: Draft, box: str) -> str:
 
 def _archive_output(draft: Draft, name: str) -> str:
     """Return the output that represents an archive box or the output of its rejects."""
-    for output, body in _mapping(draft, "outputs"):
+    for output, body in _list_items(draft, "outputs"):
         if isinstance(body, dict) and "archive" in body and name in (f"archive_{output}", f"{output}_rejects"):
             return f"outputs.{output}"
     return ""
@@ -188,11 +188,11 @@ def _capitalise(problem: str) -> str:
     return problem[:1].upper() + problem[1:]
 
 
-def _first_wrong(draft: Draft, spark: SparkSession) -> str:
+def _find_first_wrong(draft: Draft, spark: SparkSession) -> str:
     """Return the first box that fails on its own, for a message that names none."""
     boxes = draft.get("boxes")
     for name in boxes if isinstance(boxes, dict) else ():
-        upstream = _upstream(draft, name)
+        upstream = _find_upstream(draft, name)
         some = {key: body for key, body in draft["boxes"].items() if key in upstream}
         others = {key: body for key, body in some.items() if key != name}
         if _fails(draft, some, spark) and not _fails(draft, others, spark):
@@ -219,7 +219,7 @@ def _origins(body: Any) -> list[str]:
     ]
 
 
-def _upstream(draft: Draft, name: str) -> set[str]:
+def _find_upstream(draft: Draft, name: str) -> set[str]:
     found, todo = set(), [name]
     while todo:
         one = todo.pop()
@@ -236,10 +236,10 @@ def without(draft: Draft, place: str) -> Draft:
     if key in ENDS:
         return rest
     gone = {name}
-    while more := {n for n, body in _mapping(rest, "boxes") if n not in gone and gone.intersection(_origins(body))}:
+    while more := {n for n, body in _list_items(rest, "boxes") if n not in gone and gone.intersection(_origins(body))}:
         gone |= more
     for part in ("boxes", *ENDS):
-        kept = {n: body for n, body in _mapping(rest, part) if not gone.intersection(_origins(body))}
+        kept = {n: body for n, body in _list_items(rest, part) if not gone.intersection(_origins(body))}
         if part == "boxes":
             kept = {n: body for n, body in kept.items() if n not in gone}
         if isinstance(rest.get(part), dict):
@@ -247,7 +247,7 @@ def without(draft: Draft, place: str) -> Draft:
     return rest
 
 
-def _mapping(draft: Draft, key: str) -> list[tuple[str, Any]]:
+def _list_items(draft: Draft, key: str) -> list[tuple[str, Any]]:
     part = draft.get(key)
     return list(part.items()) if isinstance(part, dict) else []
 
@@ -255,7 +255,7 @@ def _mapping(draft: Draft, key: str) -> list[tuple[str, Any]]:
 def arcs(network: Network) -> list[Arc]:
     """Return the drawn arcs with a consumer, for inspection."""
     not_drawn = {table.name for table in network.tables}
-    not_drawn |= {node.name for node in files.archive_outputs(network).values()}
+    not_drawn |= {node.name for node in yaml_files.archive_outputs(network).values()}
     taken = [arc for node in network.nodes for arc in node.inputs] + [end.arc for end in network.ends]
     return list(dict.fromkeys(arc for arc in taken if arc.origin not in not_drawn))
 

@@ -19,8 +19,8 @@ from slipstream._console.errors import Conflict, NotFound
 from slipstream._console.networks import network_drafts, network_files
 from slipstream._console.workspace import Workspace
 from slipstream._errors import BadArgument, SlipstreamError
-from slipstream._io.control import PAUSE
-from slipstream._network import files
+from slipstream._io.control_file import PAUSE
+from slipstream._network import yaml_files
 from slipstream._network.algebra import Network
 from slipstream._network.boxes.toll import Toll
 from slipstream._network.running.driving import drive
@@ -235,7 +235,7 @@ class NetworkRunner:
         if run is None:
             return RunState()
         control, entries = run.control, run.monitor.entries()
-        taps, arc_name = run.taps, files.ArcNames(run.network)
+        taps, arc_name = run.taps, yaml_files.ArcNames(run.network)
         return RunState(
             status="paused" if self._status == "running" and control == PAUSE else self._status,
             error=self._error[0],
@@ -255,15 +255,15 @@ class NetworkRunner:
         if self._run is None:
             raise Conflict("No network has run.", hint="Run one first.")
         if kind == "arc":
-            arc_name = files.ArcNames(self._run.network)
+            arc_name = yaml_files.ArcNames(self._run.network)
             wanted = next((tap for tap, arc in self._run.taps.items() if arc_name(arc) == name), "")
             if not wanted:
                 raise NotFound(f"The run has no arc {name!r}.", hint="Run the network as it is drawn.")
             name = wanted
-        return [{key: _plain(value) for key, value in row.items()} for row in self._run.inspect(name, last)]
+        return [{key: _to_json_value(value) for key, value in row.items()} for row in self._run.inspect(name, last)]
 
 
-def _plain(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     """Return a value that JSON can represent."""
     return value if not isinstance(value, float) or math.isfinite(value) else None
 
@@ -291,9 +291,9 @@ def _drops(run: Execution) -> list[DropPoint]:
     for line in run.shed():
         for place, count in line["dropped"].items():
             dropped[place] = dropped.get(place, 0) + count
-    shares, arc_name = run.shares, files.ArcNames(run.network)
+    shares, arc_name = run.shares, yaml_files.ArcNames(run.network)
     # the arc into an archive box is drawn as the arc into its output
-    archives = {node.name: output for output, node in files.archive_outputs(run.network).items()}
+    archives = {node.name: output for output, node in yaml_files.archive_outputs(run.network).items()}
     return [
         DropPoint(
             place=str(place),

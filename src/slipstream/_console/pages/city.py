@@ -13,7 +13,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 from slipstream._console.errors import ERROR_RESPONSES, NotFound, RequestBody
-from slipstream._console.live.live_city import LiveCity, State, View, as_event, batches_json, state_json
+from slipstream._console.live.live_city import LiveCity, State, View, batches_json, format_event, state_json
 from slipstream._console.live.vehicles import SegmentMinute, VehicleDetail
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import SEGMENTS
@@ -174,13 +174,13 @@ async def _events(request: Request, most: int | None) -> AsyncIterator[str]:
         if now is not before:
             batch = batch if now.result == result else -1
             before, result = now, now.result
-            news.append(as_event("state", state_json(now)))
+            news.append(format_event("state", state_json(now)))
         if city.grid_version != grid and city.grid:
             grid = city.grid_version
-            news.append(as_event("grid", city.grid))
+            news.append(format_event("grid", city.grid))
         if (batches := city.batches_after(batch)) and (batches[-1].batch > batch or now.status != "running"):
             if batches[-1].batch > batch:
-                news.append(as_event("beats", batches_json(batches)))
+                news.append(format_event("beats", batches_json(batches)))
             batch = batches[-1].batch
         quiet = 0.0 if news else quiet + _PACE
         if quiet >= _HEARTBEAT:

@@ -102,7 +102,7 @@ def _open(request: Request, name: str) -> tuple[Path, Journeys]:
     return library.open(_workspace(request), name)
 
 
-def _binary(*arrays: np.ndarray[Any, Any]) -> Response:
+def _send_arrays(*arrays: np.ndarray[Any, Any]) -> Response:
     return Response(journeys.pack_arrays(*arrays), media_type="application/octet-stream")
 
 
@@ -134,7 +134,7 @@ def data_set(request: Request, data: Data) -> DataSet:
 def streets(request: Request, data: Data) -> Response:
     """Return street lines: offsets (int32), x, y (float32), speed per line (float32); see ``pack_arrays``."""
     offsets, x, y, speed = _open(request, data)[1].streets()
-    return _binary(offsets, *(part.astype(np.float32) for part in (x, y, speed)))
+    return _send_arrays(offsets, *(part.astype(np.float32) for part in (x, y, speed)))
 
 
 @router.get("/movement", response_class=Response, responses=_BINARY)
@@ -151,7 +151,7 @@ def movement(
     owner, moved = _open(request, data)[1].during(begin, begin + seconds)
     offsets, whose = journeys.sequences(owner, moved)
     t = (moved.t / journeys.SECOND - begin).astype(np.float32)
-    return _binary(offsets, whose.astype(np.int32), t, moved.x.astype(np.float32), moved.y.astype(np.float32))
+    return _send_arrays(offsets, whose.astype(np.int32), t, moved.x.astype(np.float32), moved.y.astype(np.float32))
 
 
 @router.get("/vehicle")
@@ -174,7 +174,9 @@ def vehicle(request: Request, data: Data, number: Annotated[int, Query(ge=0, le=
 def who(request: Request, asked: PresenceQuery) -> PresenceResult:
     """Return the vehicles in a region in a period, including border and ends, longest stay first."""
     region = [(x, y) for x, y in asked.region]
-    return PresenceResult(stays=_open(request, asked.data)[1].who_was(region, asked.begin, asked.begin + asked.seconds))
+    return PresenceResult(
+        stays=_open(request, asked.data)[1].find_visitors(region, asked.begin, asked.begin + asked.seconds)
+    )
 
 
 @router.get("/answer")

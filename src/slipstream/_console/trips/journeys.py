@@ -19,8 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from slipstream._archive.files import TRIP, TRIPS, is_archive, is_linear_city, read_trips, trip_outputs
-from slipstream._archive.trajectories import APART
+from slipstream._archive.ended_trips import APART
+from slipstream._archive.trip_tables import TRIP, TRIPS, is_archive, is_linear_city, read_trips, trip_outputs
 from slipstream._berlinmod.dataset import FORMAT, Dataset
 from slipstream._berlinmod.roads.street_network import StreetNetwork
 from slipstream._console.workspace import Workspace, format_of
@@ -122,8 +122,8 @@ class Journeys:
 
     @classmethod
     def _archive(cls, folder: Path, output: str) -> Journeys:
-        with _readable(folder):
-            trips = read_trips(folder, [_who(folder, output), TRIP], output)
+        with _report_unreadable(folder):
+            trips = read_trips(folder, [_find_id_column(folder, output), TRIP], output)
         if not trips.num_rows:
             raise BadInput(f"{folder.name}: no trip has ended yet.", hint="Try again later.", code="not-ready")
         vids, owner = np.unique(trips[0].to_numpy(zero_copy_only=False), return_inverse=True)
@@ -188,7 +188,7 @@ class Journeys:
             found.append(Drive(float(t[0]), float(t[-1]), float(lengths[row]), float(speeds.max(initial=0.0))))
         return found
 
-    def who_was(self, region: Sequence[tuple[float, float]], begin: float, end: float) -> list[Stay]:
+    def find_visitors(self, region: Sequence[tuple[float, float]], begin: float, end: float) -> list[Stay]:
         """Return the vehicles in a region in a period, including border and ends, longest stay first."""
         owner, there = self._near(region, begin, end)
         when = places.when_inside(there, _repeat_region(region, len(owner)), False)
@@ -235,11 +235,11 @@ class Journeys:
 
 def _table(folder: Path, columns: list[str]) -> pa.Table:
     """Read columns of a folder of Parquet files."""
-    with _readable(folder):
+    with _report_unreadable(folder):
         return pq.read_table(folder, columns=columns)
 
 
-def _who(folder: Path, output: str) -> str:
+def _find_id_column(folder: Path, output: str) -> str:
     """Return the column that identifies vehicles, whose name depends on the archive output of a network."""
     if output not in outputs.output_names(folder):
         return "vid"
@@ -249,7 +249,7 @@ def _who(folder: Path, output: str) -> str:
 
 
 @contextmanager
-def _readable(folder: Path) -> Iterator[None]:
+def _report_unreadable(folder: Path) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, KeyError) as error:

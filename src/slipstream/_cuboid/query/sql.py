@@ -7,7 +7,7 @@ A function over an atomic stream (``avg(speed)``) gives a number per key; the sa
 (``avg(speed[0])``, ``avg(avg(speed))``) is an aggregate over keys. sqlglot parses; what is compiled here is a subset,
 and what is outside is refused with its place in the text: one cuboid, no joins, no subqueries, no text but keys.
 
-A query is evaluated on each fragment by itself (``part``), wherever that fragment is, and the parts are merged.
+A query is evaluated on each fragment on its own (``part``), wherever that fragment is, and the parts are merged.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from slipstream._cuboid.query.relations import View
 from slipstream._cuboid.query.stream_functions import Pattern
 from slipstream._cuboid.schema import AST, Schema
 from slipstream._errors import BadArgument, BadInput
-from slipstream._feeds.names import ranks
+from slipstream._feeds.text_ids import ranks
 from slipstream._sql.parsing import UNREADABLE, check_depth, check_size
 from slipstream._tools.numba_tools import Floats, Ints, Longs
 

@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from slipstream._cuboid.fragment import EMPTY, Changes, Fragment, decode
 from slipstream._cuboid.schema import Schema
-from slipstream._cuboid.snapshots import files
-from slipstream._feeds.names import encode
-from slipstream._runtime.names import Names
+from slipstream._cuboid.snapshots import snapshot_files
+from slipstream._feeds.text_ids import encode
+from slipstream._runtime.id_numbers import Names
 from slipstream._tools.logs import append_lines
 from slipstream._tools.numba_tools import Longs
 
@@ -53,12 +53,12 @@ def publish(
 
     ``names`` has the texts of its keys, if the fragment itself has not.
     """
-    folder = files.locate_fragment(snapshot, name, number)
+    folder = snapshot_files.locate_fragment(snapshot, name, number)
     changes = fragment.changes
     names = fragment.names if names is None else names
     if changes is None:
         folder.mkdir(parents=True, exist_ok=True)
-        files.note_first(folder, batch)
+        snapshot_files.note_first(folder, batch)
         _publish_image(folder, batch, fragment, shown, names)
         return
     deltas, gone = _find_changes(fragment, changes, shown)
@@ -68,8 +68,10 @@ def publish(
     elif changes.tail > max(whole, _SMALL) or changes.files >= MOST_DELTAS:
         _publish_image(folder, batch, fragment, shown, names)
     else:
-        place = folder / files.name_file(batch, files.DELTA)
-        changes.tail += files.write_delta(place, deltas, gone, changes.named, _encode_texts(names, changes.named))
+        place = folder / snapshot_files.name_file(batch, snapshot_files.DELTA)
+        changes.tail += snapshot_files.write_delta(
+            place, deltas, gone, changes.named, _encode_texts(names, changes.named)
+        )
         changes.files += 1
         changes.deltas, changes.forgotten, changes.named = [], [], _count(names)
 
@@ -85,7 +87,9 @@ def _find_changes(fragment: Fragment, changes: Changes, shown: Shown | None) -> 
 
 def _publish_image(folder: Path, batch: int, fragment: Fragment, shown: Shown | None, names: Names | None) -> None:
     seen = Fragment.with_rows(shown.schema, shown.rows(fragment.rows)) if shown else fragment
-    files.write_image(folder / files.name_file(batch, files.IMAGE), seen, _encode_texts(names, 0))
+    snapshot_files.write_image(
+        folder / snapshot_files.name_file(batch, snapshot_files.IMAGE), seen, _encode_texts(names, 0)
+    )
     fragment.changes = Changes(named=_count(names))
     _prune(folder, batch)
 
@@ -103,20 +107,22 @@ def publish_rows(
     snapshot: Path, name: str, number: int, batch: int, schema: Schema, rows: npt.NDArray[np.void]
 ) -> None:
     """Write all rows of a small cuboid after ``batch``, whose keys are distinct."""
-    folder = files.locate_fragment(snapshot, name, number)
+    folder = snapshot_files.locate_fragment(snapshot, name, number)
     folder.mkdir(parents=True, exist_ok=True)
-    files.note_first(folder, batch)
-    files.write_image(folder / files.name_file(batch, files.IMAGE), Fragment.with_rows(schema, rows))
+    snapshot_files.note_first(folder, batch)
+    snapshot_files.write_image(
+        folder / snapshot_files.name_file(batch, snapshot_files.IMAGE), Fragment.with_rows(schema, rows)
+    )
     _prune(folder, batch)
 
 
 def _prune(folder: Path, batch: int) -> None:
     """Remove what is older than the previous image, which is committed, since ``batch`` has begun."""
-    before = [image for image in files.list_batches(folder, files.IMAGE) if image < batch]
-    for kind in (files.IMAGE, files.DELTA):
-        for old in files.list_batches(folder, kind) if before else ():
+    before = [image for image in snapshot_files.list_batches(folder, snapshot_files.IMAGE) if image < batch]
+    for kind in (snapshot_files.IMAGE, snapshot_files.DELTA):
+        for old in snapshot_files.list_batches(folder, kind) if before else ():
             if old < before[-1]:
-                (folder / files.name_file(old, kind)).unlink(missing_ok=True)
+                (folder / snapshot_files.name_file(old, kind)).unlink(missing_ok=True)
 
 
 def append_metrics(snapshot: Path, number: int, values: dict[str, Any]) -> None:

@@ -30,7 +30,7 @@ from slipstream._cuboid.query.access import Entity, Ring, order_latest_first
 from slipstream._cuboid.query.relations import find_key_texts
 from slipstream._cuboid.query.stream_functions import Pattern
 from slipstream._cuboid.schema import AST, KEY, Schema
-from slipstream._cuboid.snapshots import files
+from slipstream._cuboid.snapshots import snapshot_files
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._io import outputs
 from slipstream._io.outputs import BATCH
@@ -51,30 +51,42 @@ class _Copy:
     fragment: Fragment | None = None
     batch: int = -1
 
-    def fetch(self, batch: int) -> tuple[Fragment | None, list[files.Delta]]:
+    def fetch(self, batch: int) -> tuple[Fragment | None, list[snapshot_files.Delta]]:
         """Return what leads to ``batch``: a newer image if there is one, otherwise the current fragment, and deltas."""
         start, since = self.fragment, self.batch
-        newer = [image for image in files.list_batches(self.folder, files.IMAGE) if since < image <= batch]
+        newer = [
+            image for image in snapshot_files.list_batches(self.folder, snapshot_files.IMAGE) if since < image <= batch
+        ]
         if newer:
             since = newer[-1]
-            start = files.open_image(self.folder / files.name_file(since, files.IMAGE), self.schema)
+            start = snapshot_files.open_image(
+                self.folder / snapshot_files.name_file(since, snapshot_files.IMAGE), self.schema
+            )
         if start is None:
             if self.oldest() > batch:
                 raise FileNotFoundError(self.folder)
             return None, []
-        numbers = [delta for delta in files.list_batches(self.folder, files.DELTA) if since < delta <= batch]
-        deltas = [files.read_delta(self.folder / files.name_file(delta, files.DELTA)) for delta in numbers]
+        numbers = [
+            delta for delta in snapshot_files.list_batches(self.folder, snapshot_files.DELTA) if since < delta <= batch
+        ]
+        deltas = [
+            snapshot_files.read_delta(self.folder / snapshot_files.name_file(delta, snapshot_files.DELTA))
+            for delta in numbers
+        ]
         # images are removed before deltas: if no older image is left, deltas may be missing too
-        if min(files.list_batches(self.folder, files.IMAGE), default=batch) > since:
+        if min(snapshot_files.list_batches(self.folder, snapshot_files.IMAGE), default=batch) > since:
             raise FileNotFoundError(self.folder)
         return start, deltas
 
     def oldest(self) -> int:
         """The oldest batch as of which the fragment can still be read; older files were removed."""
-        images, first = files.list_batches(self.folder, files.IMAGE), files.list_batches(self.folder, files.FIRST)
+        images, first = (
+            snapshot_files.list_batches(self.folder, snapshot_files.IMAGE),
+            snapshot_files.list_batches(self.folder, snapshot_files.FIRST),
+        )
         return images[0] if images and (not first or images[0] > first[0]) else -1
 
-    def advance(self, batch: int, fetched: tuple[Fragment | None, list[files.Delta]]) -> None:
+    def advance(self, batch: int, fetched: tuple[Fragment | None, list[snapshot_files.Delta]]) -> None:
         """Advance the fragment to ``batch``."""
         self.fragment, deltas = fetched
         for delta in deltas:
@@ -306,7 +318,7 @@ class Snapshot:
     """The cuboids of a running or finished stream, as of one committed batch."""
 
     def __init__(
-        self, folder: Path, catalogue: files.Catalogue, fragments: Sequence[int] | None = None, only: str = ""
+        self, folder: Path, catalogue: snapshot_files.Catalogue, fragments: Sequence[int] | None = None, only: str = ""
     ) -> None:
         self.folder = folder
         self.batch = -1
@@ -331,9 +343,12 @@ class Snapshot:
         ``fragments`` and ``only`` restrict it to some fragments and to one cuboid.
         """
         folder = Path(path)
-        if not (folder / files.FILE).exists() and (folder / files.FOLDER / files.FILE).exists():
-            folder = folder / files.FOLDER
-        opened = cls(folder, files.Catalogue.read(folder), fragments, only)
+        if (
+            not (folder / snapshot_files.FILE).exists()
+            and (folder / snapshot_files.FOLDER / snapshot_files.FILE).exists()
+        ):
+            folder = folder / snapshot_files.FOLDER
+        opened = cls(folder, snapshot_files.Catalogue.read(folder), fragments, only)
         if refresh:
             opened.refresh(batch)
         return opened

@@ -12,8 +12,8 @@ from pyarrow import csv
 
 from slipstream._io.formats.encodings import ARROW, AVRO, CSV, JSON, MESSAGES, PARQUET, first_file, header_fields
 from slipstream._io.formats.registry import Registry, split_settings
-from slipstream._io.kafka import Topic
-from slipstream._io.sources import KAFKA, TCP, Definition, file_fields, parquet_schema
+from slipstream._io.kafka_client import Topic
+from slipstream._io.named_feeds import KAFKA, TCP, Definition, file_fields, parquet_schema
 
 _INTEGER = re.compile(r"\s*-?\d{1,19}\s*")
 #: only this many bytes of a line are examined
@@ -51,7 +51,7 @@ def _text_fields(
     return messages.text_fields(encoding, found.text, "") if found is not None else ()
 
 
-def _in_csv(file: Path, field: str, fields: list[str]) -> bool:
+def _is_text_in_csv(file: Path, field: str, fields: list[str]) -> bool:
     """Whether a field is text in the first line of CSV after the header."""
     with file.open("rb") as opened:
         lines = [opened.readline(_LONGEST_LINE), opened.readline(_LONGEST_LINE)]
@@ -66,7 +66,7 @@ def _in_csv(file: Path, field: str, fields: list[str]) -> bool:
     return bool(value) and not _INTEGER.fullmatch(value)
 
 
-def _in_json(file: Path, field: str, fields: list[str]) -> bool:  # noqa: ARG001
+def _is_text_in_json(file: Path, field: str, fields: list[str]) -> bool:  # noqa: ARG001
     with file.open("rb") as opened:
         line = opened.readline(_LONGEST_LINE)
     try:
@@ -76,11 +76,11 @@ def _in_json(file: Path, field: str, fields: list[str]) -> bool:  # noqa: ARG001
     return isinstance(body, dict) and isinstance(body.get(field), str)
 
 
-def _in_parquet(file: Path, field: str, fields: list[str]) -> bool:  # noqa: ARG001
+def _is_text_in_parquet(file: Path, field: str, fields: list[str]) -> bool:  # noqa: ARG001
     return _is_string(parquet_schema(str(file)).get(field))
 
 
-def _in_arrow(file: Path, field: str, fields: list[str]) -> bool:  # noqa: ARG001
+def _is_text_in_arrow(file: Path, field: str, fields: list[str]) -> bool:  # noqa: ARG001
     try:
         with file.open("rb") as opened:
             schema = pa.ipc.open_stream(opened).schema
@@ -89,7 +89,7 @@ def _in_arrow(file: Path, field: str, fields: list[str]) -> bool:  # noqa: ARG00
     return field in schema.names and _is_string(schema.field(field).type)
 
 
-def _in_avro(file: Path, field: str, fields: list[str]) -> bool:  # noqa: ARG001
+def _is_text_in_avro(file: Path, field: str, fields: list[str]) -> bool:  # noqa: ARG001
     from slipstream._io.formats import messages
 
     with file.open("rb") as opened:
@@ -106,9 +106,9 @@ def _is_string(type_: pa.DataType | None) -> bool:
 
 
 _FILES: dict[str, Callable[[Path, str, list[str]], bool]] = {
-    CSV: _in_csv,
-    JSON: _in_json,
-    PARQUET: _in_parquet,
-    ARROW: _in_arrow,
-    AVRO: _in_avro,
+    CSV: _is_text_in_csv,
+    JSON: _is_text_in_json,
+    PARQUET: _is_text_in_parquet,
+    ARROW: _is_text_in_arrow,
+    AVRO: _is_text_in_avro,
 }

@@ -129,7 +129,7 @@ def _avro_schema(text: str) -> Any:
     from fastavro.schema import SchemaParseException, UnknownType
 
     try:
-        parsed: Any = parse_schema(_without_logical_types(json.loads(text)))
+        parsed: Any = parse_schema(_drop_logical_types(json.loads(text)))
     except (ValueError, KeyError, TypeError, SchemaParseException, UnknownType) as error:
         raise BadArgument(
             f"--message-schema: not an Avro schema ({error}).", hint="Give an .avsc file.", code="unreadable-file"
@@ -141,11 +141,11 @@ def _avro_schema(text: str) -> Any:
     return parsed
 
 
-def _without_logical_types(schema: Any) -> Any:
+def _drop_logical_types(schema: Any) -> Any:
     """Read numbers as numbers: --columns defines which of them are times, and their units."""
     if isinstance(schema, dict):
-        return {key: _without_logical_types(value) for key, value in schema.items() if key != "logicalType"}
-    return [_without_logical_types(part) for part in schema] if isinstance(schema, list) else schema
+        return {key: _drop_logical_types(value) for key, value in schema.items() if key != "logicalType"}
+    return [_drop_logical_types(part) for part in schema] if isinstance(schema, list) else schema
 
 
 def protobuf_fields(text: str, message: str) -> list[str]:
@@ -163,7 +163,7 @@ def _protobuf(text: str, message: str, path: tuple[int, ...] = (0,)) -> Any:
         data = base64.b64decode(text, validate=True)
         files = _files(data, descriptor_pb2, DecodeError)
         pool = descriptor_pool.DescriptorPool()
-        for file in [*_well_known(), *files]:
+        for file in [*_load_well_known(), *files]:
             pool.Add(file)
         if not message:
             declared = files[-1]
@@ -194,7 +194,7 @@ def _files(data: bytes, pb2: Any, error: type[Exception]) -> list[Any]:
     return [pb2.FileDescriptorProto.FromString(data)]
 
 
-def _well_known() -> list[Any]:
+def _load_well_known() -> list[Any]:
     from google.protobuf import descriptor_pb2, timestamp_pb2, wrappers_pb2
 
     files = []
@@ -283,14 +283,14 @@ def _field(field: Any) -> Callable[[Any], Any]:
         return value
     if field.message_type is None:
         return lambda found: value(found) if found.HasField(name) else None
-    return lambda found: _plain(value(found)) if found.HasField(name) else None
+    return lambda found: _to_plain(value(found)) if found.HasField(name) else None
 
 
 def _absent(_: Any) -> None:
     return None
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """Convert a timestamp to milliseconds since 1970, and unwrap a wrapped value."""
     if hasattr(value, "ToMilliseconds"):
         return value.ToMilliseconds()

@@ -13,7 +13,17 @@ A batch that is repeated after a crash skips the tables that already have it and
 """
 
 from slipstream._io.outputs.commit import Outputs, check_tables
-from slipstream._io.outputs.files import BATCH, COLUMNS, Written, WrittenRow, note, read_written, stored_schema, write
+from slipstream._io.outputs.data_files import (
+    BATCH,
+    COLUMNS,
+    Written,
+    WrittenRow,
+    note,
+    read_written,
+    stored_schema,
+    write,
+)
+from slipstream._io.outputs.delta_tables import FOLDER, REJECTS
 from slipstream._io.outputs.journal import (
     CHECKPOINT,
     JOURNAL,
@@ -26,7 +36,6 @@ from slipstream._io.outputs.journal import (
 )
 from slipstream._io.outputs.maintenance import COMPACT_EVERY, compact, compact_in_background
 from slipstream._io.outputs.reading import output_names, read, read_newest, to_frame, visible_files
-from slipstream._io.outputs.tables import FOLDER, REJECTS
 
 __all__ = [
     "BATCH",

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 
 from slipstream._errors import BadArgument, BadInput
 from slipstream._io.outputs import journal
-from slipstream._io.outputs.files import FOLDER, Written, discard, stored_schema
+from slipstream._io.outputs.data_files import FOLDER, Written, discard, stored_schema
+from slipstream._io.outputs.delta_tables import OutputTable
 from slipstream._io.outputs.journal import JOURNAL, RESCUE, Batch, InDoubt
-from slipstream._io.outputs.tables import OutputTable
 from slipstream._tools.failpoints import failpoint
 
 _FILE = re.compile(r"(\d{12})-[0-9a-f]{32}\.parquet")
@@ -52,7 +52,7 @@ class Outputs:
     def in_doubt(self) -> InDoubt | None:
         """The batch that a crash interrupted after its first table was committed, if there is one."""
         batch = self.last_batch + 1
-        return InDoubt(batch, self.last.committed_ms if self.last else 0) if self._tables_with(batch) else None
+        return InDoubt(batch, self.last.committed_ms if self.last else 0) if self._find_tables_with(batch) else None
 
     def commit(
         self,
@@ -93,7 +93,7 @@ class Outputs:
 
     def _append(self, parts: list[Written], batch: int) -> dict[str, int]:
         """Add files to the tables; returns the number of rows that each has of the batch."""
-        by_output: dict[str, list[Written]] = {name: [] for name in self._tables_with(batch)}
+        by_output: dict[str, list[Written]] = {name: [] for name in self._find_tables_with(batch)}
         for one in parts:
             by_output.setdefault(one.output, []).append(one)
         rows = {}
@@ -103,7 +103,7 @@ class Outputs:
             rows[name] = self._append_to(name, mine, batch)
         return rows
 
-    def _tables_with(self, batch: int) -> list[str]:
+    def _find_tables_with(self, batch: int) -> list[str]:
         """The tables that already have the batch."""
         return [name for name, table in self._tables.items() if table.last_batch(self._job) >= batch]
 

@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from slipstream._errors import BadArgument
-from slipstream._io.kafka import Topic
-from slipstream._io.outputs import console, text
+from slipstream._io.kafka_client import Topic
+from slipstream._io.outputs import standard_output, text_files
 from slipstream._io.outputs.commit import Outputs
-from slipstream._io.outputs.files import Written, read_written
+from slipstream._io.outputs.data_files import Written, read_written
 from slipstream._io.outputs.json_lines import to_json_lines
 from slipstream._io.outputs.kafka import Publisher
 
@@ -69,7 +69,7 @@ def check_inside(where: str) -> None:
 def check_unused(folder: Path, wheres: Wheres) -> None:
     """Refuse files that already exist when a job begins, and files that two outputs would write to."""
     taken: dict[Path, str] = {}
-    for output, where in _each(wheres, TEXT):
+    for output, where in _list_pairs(wheres, TEXT):
         file = _file(folder, where)
         if file in taken:
             raise BadArgument(
@@ -88,13 +88,13 @@ def check_unused(folder: Path, wheres: Wheres) -> None:
 
 def check_brokers(wheres: Wheres, settings: Settings = ()) -> None:
     """Refuse topics whose brokers cannot be reached."""
-    for _, where in _each(wheres, KAFKA):
+    for _, where in _list_pairs(wheres, KAFKA):
         _topic(where).with_settings(settings).check_broker()
 
 
 def check_columns(wheres: Wheres, schemas: Mapping[str, pa.Schema]) -> None:
     """Refuse nested columns in CSV, and keys that are not columns of the output."""
-    for output, where in _each(wheres, TEXT):
+    for output, where in _list_pairs(wheres, TEXT):
         for column in schemas.get(output, ()):
             if pa.types.is_nested(column.type):
                 raise BadArgument(
@@ -102,7 +102,7 @@ def check_columns(wheres: Wheres, schemas: Mapping[str, pa.Schema]) -> None:
                     hint="Use kafka or console.",
                     code="bad-type",
                 )
-    for output, where in _each(wheres, KAFKA):
+    for output, where in _list_pairs(wheres, KAFKA):
         known = schemas[output].names if output in schemas else _key(where)
         if missing := [name for name in _key(where) if name not in known]:
             raise BadArgument(
@@ -161,11 +161,11 @@ class Destinations:
         self._lengths: dict[str, dict[str, int]] = dict(
             (outputs.last.detail if outputs.last else {}).get(DELIVERED, {})
         )
-        for output, where in _each(wheres, TEXT):
-            text.check_length(_file(folder, where), self._length(output, where))
+        for output, where in _list_pairs(wheres, TEXT):
+            text_files.check_length(_file(folder, where), self._length(output, where))
         self._publishers = {
             (output, where): Publisher(_topic(where).with_settings(settings), f"{job}-{output}", outputs.in_doubt)
-            for output, where in _each(wheres, KAFKA)
+            for output, where in _list_pairs(wheres, KAFKA)
         }
 
     def read(self, written: Iterable[Written]) -> dict[str, pa.Table]:
@@ -192,21 +192,21 @@ class Destinations:
         """Print what goes to the console, once the batch is committed."""
         for output, table in rows.items():
             if CONSOLE in self._wheres.get(output, ()):
-                console.show(to_json_lines(table))
+                standard_output.show(to_json_lines(table))
 
     def _goes_elsewhere(self, output: str) -> bool:
         return bool(self._wheres.get(output) or self._own.get(output))
 
     def _append(self, output: str, where: str, rows: pa.Table) -> None:
         length = self._length(output, where)
-        new = text.append(_file(self._folder, where), length, [text.to_csv(rows, header=not length)])
+        new = text_files.append(_file(self._folder, where), length, [text_files.to_csv(rows, header=not length)])
         self._lengths = {**self._lengths, output: {**self._lengths.get(output, {}), where: new}}
 
     def _length(self, output: str, where: str) -> int:
         return self._lengths.get(output, {}).get(where, 0)
 
 
-def _each(wheres: Wheres, kind: str) -> list[tuple[str, str]]:
+def _list_pairs(wheres: Wheres, kind: str) -> list[tuple[str, str]]:
     return [(output, where) for output, several in wheres.items() for where in several if where.startswith(kind)]
 
 

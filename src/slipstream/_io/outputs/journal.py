@@ -41,7 +41,7 @@ class InDoubt:
 
 def read_journal(folder: Path) -> list[Batch]:
     """Return the committed batches in order; a truncated last line is ignored."""
-    with _readable(folder / JOURNAL) as file:
+    with _report_unreadable(folder / JOURNAL) as file:
         batches = [decode_as(Batch, line) for line in read_lines(file)]
         for number, batch in enumerate(batches):
             if batch.batch != number:
@@ -51,7 +51,7 @@ def read_journal(folder: Path) -> list[Batch]:
 
 def last_batch(folder: Path) -> Batch | None:
     """Return the last committed batch, without reading the rest of the journal."""
-    with _readable(folder / JOURNAL) as file:
+    with _report_unreadable(folder / JOURNAL) as file:
         last = read_last_line(file)
         return None if last is None else decode_as(Batch, last)
 
@@ -65,7 +65,7 @@ class Tail:
 
     def batches(self) -> list[Batch]:
         """Return what was committed since the last call; an unfinished last line is left for the next one."""
-        with _readable(self._file):
+        with _report_unreadable(self._file):
             return [decode_as(Batch, line) for line in self._lines.read_new()]
 
 
@@ -75,7 +75,7 @@ def append(folder: Path, batch: Batch) -> None:
 
 
 @contextmanager
-def _readable(file: Path) -> Iterator[Path]:
+def _report_unreadable(file: Path) -> Iterator[Path]:
     try:
         yield file
     except MALFORMED as error:

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from slipstream._errors import Unavailable
-from slipstream._io.kafka import TIMEOUT_S, Topic
+from slipstream._io.kafka_client import TIMEOUT_S, Topic
 from slipstream._io.outputs.journal import InDoubt
 from slipstream._tools.failpoints import failpoint
 
@@ -46,15 +46,15 @@ class Publisher:
         self._consumer: Any = Consumer(topic.client(**group, **reading))
         self._place = TopicPartition
         self._partitions = 0  # of the topic, once it is known
-        with self._broker_errors():
+        with self._report_broker_errors():
             self._producer.init_transactions(TIMEOUT_S)
-            self._next = self._first_unsent(doubt)
+            self._next = self._find_first_unsent(doubt)
 
     def publish(self, batch: int, lines: Sequence[bytes], keys: Sequence[bytes] | None = None) -> None:
         """Send the lines of a batch, with their keys if there are any, unless they were sent before."""
         if batch < self._next or not lines:
             return
-        with self._broker_errors():
+        with self._report_broker_errors():
             failpoint("topic.before-send")
             self._producer.begin_transaction()
             headers = [(HEADER, self._mark(batch))]
@@ -85,14 +85,14 @@ class Publisher:
             self._producer.flush(TIMEOUT_S)
             self._producer.produce(self._topic.name, line, **more)
 
-    def _first_unsent(self, doubt: InDoubt | None) -> int:
+    def _find_first_unsent(self, doubt: InDoubt | None) -> int:
         """The first batch that the topic does not have."""
-        offset = self._committed()
+        offset = self._read_committed()
         if offset >= 0 or doubt is None:
             return max(offset, 0)
         return doubt.batch + self._has_messages(doubt)
 
-    def _committed(self) -> int:
+    def _read_committed(self) -> int:
         """The offset that the last transaction committed; retries while a broker that has just started loads it."""
         from confluent_kafka import KafkaError, KafkaException
 
@@ -137,7 +137,7 @@ class Publisher:
         return False
 
     @contextmanager
-    def _broker_errors(self) -> Iterator[None]:
+    def _report_broker_errors(self) -> Iterator[None]:
         from confluent_kafka import KafkaException
 
         try:

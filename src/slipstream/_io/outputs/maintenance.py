@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from slipstream._io.outputs.files import FOLDER
+from slipstream._io.outputs.data_files import FOLDER
 from slipstream._io.outputs.journal import last_batch
 from slipstream._io.outputs.reading import output_names
 from slipstream._tools import child_processes

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from slipstream._errors import BadArgument
-from slipstream._io.outputs.files import BATCH, FOLDER
+from slipstream._io.outputs.data_files import BATCH, FOLDER
+from slipstream._io.outputs.delta_tables import File, OutputTable, read_errors
 from slipstream._io.outputs.journal import last_batch
-from slipstream._io.outputs.tables import File, OutputTable, read_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -94,7 +94,7 @@ def read_newest(
     found = visible_files(folder, output, until=until)
     parts: list[pa.Table] = []
     have = 0
-    for piece in _newest_first(found):
+    for piece in _read_newest_first(found):
         part = piece.read(found.last)
         parts.append(part)
         have += part.num_rows
@@ -120,7 +120,7 @@ class _Piece:
         return table.filter(pc.field(BATCH) <= last) if self.last > last else table
 
 
-def _newest_first(found: VisibleFiles) -> Iterator[_Piece]:
+def _read_newest_first(found: VisibleFiles) -> Iterator[_Piece]:
     """The row groups of an output, newest batches first.
 
     Files are opened only when needed: until then, the table's statistics give their batches.

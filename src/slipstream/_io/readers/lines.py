@@ -171,7 +171,7 @@ class LineReader(ChunkReader):
     def _reach(self, start: Offset) -> Offset:
         complete = self._lines.complete()
         taken, end = 0, {"name": start["name"], "byte": start["byte"], "ended": False}
-        for number, (name, first, size) in enumerate(self._waiting(start)):
+        for number, (name, first, size) in enumerate(self._find_unread(start)):
             if self._lines.most_files and number == self._lines.most_files:
                 return end
             last = self._cut(name, first, min(size, first + self._lines.most_bytes - taken), size, complete)
@@ -181,7 +181,7 @@ class LineReader(ChunkReader):
                 return end
         return {**end, "ended": complete}
 
-    def _waiting(self, start: Offset) -> list[tuple[str, int, int]]:
+    def _find_unread(self, start: Offset) -> list[tuple[str, int, int]]:
         """Name, first byte and size of the files that are not completely read."""
         return [stretch for stretch in self._stretches(start) if stretch[2] > stretch[1]]
 
@@ -230,7 +230,7 @@ class LineReader(ChunkReader):
         smallest = max(share, LEAST_BYTES) if self._lines.tasks > 1 else self._lines.most_bytes
         pieces: list[Piece] = []
         for name, first, end, arrived in stretches:
-            for begin, stop in pairwise(self._cuts(name, first, end, smallest)):
+            for begin, stop in pairwise(self._find_cuts(name, first, end, smallest)):
                 pieces.append(Piece(len(pieces), name, begin, stop, arrived))
         parts: list[list[Piece]] = []
         room = 0
@@ -242,7 +242,7 @@ class LineReader(ChunkReader):
             room -= piece.size
         return parts
 
-    def _cuts(self, name: str, first: int, end: int, share: int) -> list[int]:
+    def _find_cuts(self, name: str, first: int, end: int, share: int) -> list[int]:
         """Where to cut a range of a file so that no line is split."""
         cuts = [first]
         if not self._lines.whole_files:
@@ -264,11 +264,11 @@ class LineReader(ChunkReader):
             with Path(name).open("rb") as file:
                 file.seek(first)
                 data = file.read(end - first)
-            yield Chunk(seq, arrived=arrived, data=data if first else self._without_header(name, data))
+            yield Chunk(seq, arrived=arrived, data=data if first else self._skip_header(name, data))
         if partition.last:
             yield Chunk(1 << 32, LAST)
 
-    def _without_header(self, name: str, chunk: bytes) -> bytes:
+    def _skip_header(self, name: str, chunk: bytes) -> bytes:
         if not self._lines.header:
             return chunk
         first, _, rest = chunk.partition(b"\n")

@@ -13,7 +13,7 @@ from slipstream._errors import BadArgument
 from slipstream._feeds.trains import whole_frames
 from slipstream._feeds.tuples import END_MARK
 from slipstream._io.chunks import ARRIVALS_MS
-from slipstream._io.kafka import TIMEOUT_S
+from slipstream._io.kafka_client import TIMEOUT_S
 from slipstream._io.readers.lines import SPOOLED
 from slipstream._tools.progress import say
 

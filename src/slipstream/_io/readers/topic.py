@@ -23,7 +23,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from slipstream._errors import BadArgument, BadInput, Unavailable
 from slipstream._io.chunks import ARRIVALS_MS, BEHIND, CAUGHT_UP, COLUMNS, LAST, Chunk, ChunkReader, Offset
 from slipstream._io.formats.encodings import joiner
-from slipstream._io.kafka import TIMEOUT_S, Topic
+from slipstream._io.kafka_client import TIMEOUT_S, Topic
 from slipstream._tools.progress import say
 from slipstream._tools.staging import atomic_write
 
@@ -247,7 +247,7 @@ class TopicReader(ChunkReader):
         return [Stretch(part, notices if k == 0 else []) for k, part in enumerate(tasks or [[]] * ends)]
 
     def narrowed(self, start: Offset, end: Offset, most: int) -> Offset:
-        """So many messages of every partition: one may have all, and each is read apart."""
+        """That many messages of every partition: one may have all of them, and each is read on its own."""
         at = {n: min(place, start["at"].get(n, place) + most) for n, place in end["at"].items()}
         return {**end, "at": at, "ended": bool(end["ended"]) and at == end["at"]}
 

@@ -21,7 +21,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from slipstream._errors import BadInput
 from slipstream._io.chunks import COLUMNS, LAST, Chunk, ChunkReader, Offset, to_arrow_stream
 from slipstream._io.formats.decoding import TYPES
-from slipstream._io.sources import Feed
+from slipstream._io.named_feeds import Feed
 
 if TYPE_CHECKING:
     from pathlib import Path

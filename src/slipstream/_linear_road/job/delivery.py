@@ -16,21 +16,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from slipstream._archive import trajectories
-from slipstream._archive.trajectories import Trips
-from slipstream._feeds import names
+from slipstream._archive import ended_trips
+from slipstream._archive.ended_trips import Trips
+from slipstream._feeds import text_ids
 from slipstream._feeds.clock import FULL_SPEED, Clock
 from slipstream._feeds.parse import escape
 from slipstream._feeds.tuples import FIELDS
 from slipstream._io import outputs
 from slipstream._io.outputs import Outputs, Written
 from slipstream._io.outputs.kafka import Publisher
-from slipstream._io.outputs.text import append
-from slipstream._linear_road import tables, text
+from slipstream._io.outputs.text_files import append
+from slipstream._linear_road import answer_text, output_tables
 from slipstream._linear_road.answers import ANSWER, Answers
-from slipstream._linear_road.job.journal import Batch, Detail
+from slipstream._linear_road.job.toll_journal import Batch, Detail
 from slipstream._linear_road.schedule import Irregular
-from slipstream._linear_road.tasks.stages import (
+from slipstream._linear_road.tasks.toll_stages import (
     ANSWERS,
     COUNTED,
     MATCHES,
@@ -41,7 +41,7 @@ from slipstream._linear_road.tasks.stages import (
     Hop,
     decode_matches,
 )
-from slipstream._runtime.names import Register
+from slipstream._runtime.id_numbers import Register
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -87,7 +87,7 @@ def learn_names(register: Register, hops: Iterable[Hop]) -> None:
     """Add the names in a batch to the register."""
     ordered = sorted((hop for hop in hops if hop.what == NAMES), key=lambda hop: (hop.arrived, hop.reports))
     for hop in ordered:
-        register.learn(hop.arrived, hop.reports, names.decode(hop.payload))
+        register.learn(hop.arrived, hop.reports, text_ids.decode(hop.payload))
 
 
 def write_batch(
@@ -98,15 +98,15 @@ def write_batch(
     A ``register`` is given if vehicles are identified by text.
     """
     taken = _TaskInput.from_hops(hops, register)
-    for table, rows in tables.split_by_kind(np.concatenate(taken.answers)):
-        note = {"counts": tables.count_by_time_and_delay(rows)}
+    for table, rows in output_tables.split_by_kind(np.concatenate(taken.answers)):
+        note = {"counts": output_tables.count_by_time_and_delay(rows)}
         repeated = [name for name in rows.column_names if name not in ("vid", "qid")]
         named = _add_names(rows, register)
         yield outputs.write(folder, table.name, named, batch, note, dictionary=repeated, ascending=["vid"])
     if taken.trips:
         yield _write_trips(folder, taken.trips, batch, start, register)
     if taken.rejects:
-        yield outputs.write(folder, tables.REJECTS, tables.reject_table(b"".join(taken.rejects)), batch)
+        yield outputs.write(folder, output_tables.REJECTS, output_tables.reject_table(b"".join(taken.rejects)), batch)
     for query, parts in taken.matches.items():
         yield outputs.write(folder, query, pa.concat_tables(parts), batch)
     if taken.tuples or taken.rejected:
@@ -118,7 +118,7 @@ def _add_names(rows: pa.Table, register: Register | None) -> pa.Table:
     """Add a column with the names of vehicles, if they have any."""
     if register is None:
         return rows
-    return tables.add_vehicle_column(rows, register.texts(rows["vid"].to_numpy()))
+    return output_tables.add_vehicle_column(rows, register.texts(rows["vid"].to_numpy()))
 
 
 def restore_names(hop: Hop, register: Register | None) -> bytes:
@@ -135,9 +135,9 @@ def restore_names(hop: Hop, register: Register | None) -> bytes:
 
 def _write_trips(folder: Path, pieces: list[Trips], batch: int, start: int, register: Register | None) -> Written:
     reports, newest = sum(piece.time.size for piece in pieces), max(int(piece.time.max()) for piece in pieces)
-    rows = (_add_names(trajectories.as_table(piece, start), register) for piece in pieces)
+    rows = (_add_names(ended_trips.as_table(piece, start), register) for piece in pieces)
     note = {"reports": reports, "newest": newest}
-    return outputs.write(folder, tables.TRIPS, rows, batch, note, dictionary=trajectories.REPEATED)
+    return outputs.write(folder, output_tables.TRIPS, rows, batch, note, dictionary=ended_trips.REPEATED)
 
 
 @dataclass(frozen=True)
@@ -155,10 +155,10 @@ class _BatchNotes:
     def from_written(cls, written: Sequence[Written]) -> _BatchNotes:
         notes = {name: [one.note for one in written if one.output == name] for name in {one.output for one in written}}
         counts: Counter[tuple[int, int, int]] = Counter()
-        for table in tables.ANSWER_TABLES:
+        for table in output_tables.ANSWER_TABLES:
             for note in notes.get(table.name, []):
                 counts.update({(table.kind, time, delay): number for time, delay, number in note["counts"]})
-        taken, trips = notes.get("", []), notes.get(tables.TRIPS, [])
+        taken, trips = notes.get("", []), notes.get(output_tables.TRIPS, [])
         return cls(
             counts,
             sum(note["tuples"] for note in taken),
@@ -187,7 +187,7 @@ class Delivery:
     out: Path
     outputs: Outputs
     clock: Path  # the clock file
-    texts: Collection[str] = (text.TEXT, text.REJECTED)  # the text files to write
+    texts: Collection[str] = (answer_text.TEXT, answer_text.REJECTED)  # the text files to write
     publishers: Sequence[Publisher] = ()
     show: Callable[[list[bytes]], None] | None = None  # receives the lines of a batch once it is committed
     delivered: Callable[[], None] = lambda: None  # called after every commit
@@ -221,15 +221,15 @@ class Delivery:
 
     def _rows(self, written: Sequence[Written]) -> dict[str, pa.Table]:
         """Read back the rows that are also written as text."""
-        return outputs.read_written(self.out, (one for one in written if one.output in tables.TEXTS))
+        return outputs.read_written(self.out, (one for one in written if one.output in output_tables.TEXTS))
 
     def _finish(self, batch: int, notes: _BatchNotes, rows: Mapping[str, pa.Table], committed_ms: int) -> _Finished:
         """Write the text files and topics of a batch, stamped with the commit time of its tables."""
         newest = notes.newest(self._last.newest)
         clock = Clock.read(self.clock) or Clock.start(FULL_SPEED)
         emitted_ms = clock.commit_ms(newest, committed_ms)
-        lines, vehicles = text.format_answers(rows, emitted_ms)
-        sizes = self._append(lines, text.format_rejects(rows))
+        lines, vehicles = answer_text.format_answers(rows, emitted_ms)
+        sizes = self._append(lines, answer_text.format_rejects(rows))
         for publisher in self.publishers:
             publisher.publish(batch, lines, vehicles)
         responses, irregular = notes.responses(emitted_ms), list(astuple(notes.irregular))
@@ -238,8 +238,8 @@ class Delivery:
     def _append(self, lines: list[bytes], rejects: list[bytes]) -> tuple[int, int]:
         sizes = []
         for name, length, more in (
-            (text.TEXT, self._last.text_bytes, lines),
-            (text.REJECTED, self._last.rejects_bytes, rejects),
+            (answer_text.TEXT, self._last.text_bytes, lines),
+            (answer_text.REJECTED, self._last.rejects_bytes, rejects),
         ):
             sizes.append(append(self.out / name, length, more) if name in self.texts else length)
         return sizes[0], sizes[1]

@@ -16,26 +16,39 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from slipstream._archive import files as archives
-from slipstream._archive.reports import ReportTrips
-from slipstream._archive.trajectories import START, parse_instant
+from slipstream._archive import trip_tables as archives
+from slipstream._archive.ended_trips import START, parse_instant
+from slipstream._archive.linear_road_trips import ReportTrips
 from slipstream._errors import BadArgument
 from slipstream._feeds.clock import FULL_SPEED, LIVE, Clock
 from slipstream._feeds.parse import PARSERS
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import FIELDS, REPORT_EVERY
-from slipstream._io import sources
-from slipstream._io.kafka import Topic
+from slipstream._io import named_feeds
+from slipstream._io.kafka_client import Topic
+from slipstream._io.named_feeds import (
+    CLOCK,
+    Definition,
+    Feed,
+    has_ended,
+    is_open,
+    last_offset,
+    reached_second,
+    start_clock,
+)
 from slipstream._io.outputs import CHECKPOINT, COMPACT_EVERY, Outputs, check_tables
 from slipstream._io.outputs.kafka import Publisher
+from slipstream._io.report_feeds import has_text_ids, report_feed
 from slipstream._io.report_packing import ReportPacking, frame_has_text_ids, pack_frame
-from slipstream._io.reports import has_text_ids, report_feed
-from slipstream._io.sources import CLOCK, Definition, Feed, has_ended, is_open, last_offset, reached_second, start_clock
-from slipstream._linear_road import replay, tables
+from slipstream._linear_road import output_tables, replay
+from slipstream._linear_road.answer_text import REJECTED, TEXT, check_texts
 from slipstream._linear_road.fast_forward import FastForward, check_minute
 from slipstream._linear_road.job.delivery import Delivery
-from slipstream._linear_road.job.journal import Detail, last_batch
-from slipstream._linear_road.job.layout import (
+from slipstream._linear_road.job.query import IntakeStage, WriteStage, assemble, make_stages
+from slipstream._linear_road.job.summary import FILE as SUMMARY
+from slipstream._linear_road.job.summary import summarise
+from slipstream._linear_road.job.toll_journal import Detail, last_batch
+from slipstream._linear_road.job.toll_layout import (
     ANSWERS,
     ANSWERS_AND_TRIPS,
     ARCHIVE,
@@ -46,9 +59,6 @@ from slipstream._linear_road.job.layout import (
     check_job,
     name_kind,
 )
-from slipstream._linear_road.job.query import IntakeStage, WriteStage, assemble, make_stages
-from slipstream._linear_road.job.summary import FILE as SUMMARY
-from slipstream._linear_road.job.summary import summarise
 from slipstream._linear_road.rules import find_rules
 from slipstream._linear_road.schedule import Irregular
 from slipstream._linear_road.state.accounts import Accounts
@@ -56,10 +66,15 @@ from slipstream._linear_road.state.past_queries import Past
 from slipstream._linear_road.state.toll_fragment import TollFragment
 from slipstream._linear_road.tasks.intake import SILENCE_MS
 from slipstream._linear_road.tasks.publishing import Publication, list_schemas, parse_queries, prepare
-from slipstream._linear_road.tasks.stages import account_stage, by_fragment, end_hops, toll_stage, trip_stage
-from slipstream._linear_road.text import REJECTED, TEXT, check_texts
+from slipstream._linear_road.tasks.toll_stages import (
+    account_stage,
+    divide_by_fragment,
+    end_hops,
+    toll_stage,
+    trip_stage,
+)
 from slipstream._runtime import job, state_cache
-from slipstream._runtime.names import Names
+from slipstream._runtime.id_numbers import Names
 from slipstream._runtime.status import has_finished
 from slipstream._spark.session import activate, stateful_settings
 from slipstream._tools.progress import bar, say
@@ -220,8 +235,8 @@ def _fix_run(run: Run, settings: Settings) -> dict[str, Any]:
 
 def _fix_feed(source: str, settings: Settings) -> dict[str, Any]:
     """Return the fixed settings for a feed; a folder may move, a socket may change its port."""
-    name = f"lines {sources.RECEIVED if sources.is_live(source) else Path(source).name}"
-    name = source if source.startswith(sources.KAFKA) else name
+    name = f"lines {named_feeds.RECEIVED if named_feeds.is_live(source) else Path(source).name}"
+    name = source if source.startswith(named_feeds.KAFKA) else name
     ids = TEXTS if has_text_ids(settings.open_feed(source)) else NUMBERS
     return settings.fixed(name, lateness=settings.lateness, ids=ids)
 
@@ -350,7 +365,7 @@ class _Life(job.Life):
         silence_ms = round(1000 * settings.silence)
         intake = IntakeStage(engine, layout, live=live, silence_ms=silence_ms, forward=forward)
         history = str(settings.history.absolute()) if settings.history else None
-        stages = make_stages(engine, layout, history, _publication(self.out, settings, layout), intake)
+        stages = make_stages(engine, layout, history, _prepare_publication(self.out, settings, layout), intake)
         return assemble(parcels, engine, layout, stages, self.write(engine, layout))
 
     def write(self, engine: str, layout: Layout) -> WriteStage:
@@ -368,7 +383,7 @@ class _Life(job.Life):
             return writer.start()
 
     def _delivery(self, layout: Layout) -> Delivery:
-        made = tables.schemas(answers=layout.makes_answers, trips=layout.makes_trips, named=layout.named)
+        made = output_tables.schemas(answers=layout.makes_answers, trips=layout.makes_trips, named=layout.named)
         made |= list_schemas(parse_queries(self.settings.queries, named=layout.named))
         committed = Outputs(self.out, layout.id, made)
         return Delivery(
@@ -420,7 +435,7 @@ class _RunLife(_Life):
         _warm_up(self.spark, layout, self.settings)
         self._stop_other_clock()
         path = str(self._run.path.absolute())
-        stages = make_stages(engine, layout, path, _publication(self.out, self.settings, layout))
+        stages = make_stages(engine, layout, path, _prepare_publication(self.out, self.settings, layout))
         hops = replay.read_replay(self.spark, self._replay(path, layout, forward))
         return layout, assemble(hops, engine, layout, stages, self.write(engine, layout))
 
@@ -519,18 +534,18 @@ class _FrameLife(_Life):
         return layout, self.through_intake(engine, layout, parcels, live=True)
 
 
-def _publication(out: Path, settings: Settings, layout: Layout) -> Publication | None:
+def _prepare_publication(out: Path, settings: Settings, layout: Layout) -> Publication | None:
     return prepare(out, snapshot=settings.snapshot, script=settings.queries, named=layout.named)
 
 
-def _rehearsal(
+def _make_rehearsal(
     layout: Layout, *, keeps_past: bool, shows_arrivals: bool
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return a task that runs one made-up report through the job's stages, so that a worker has compiled kernels."""
 
     def rehearse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         report = PARSERS["text"]([b",".join([b"0"] * len(FIELDS))]).tuples
-        hops = list(by_fragment(report, (0,)))
+        hops = list(divide_by_fragment(report, (0,)))
         if layout.named:
             names = Names()
             names.texts.take(names.number(pa.array(["a vehicle"])))
@@ -548,7 +563,7 @@ def _rehearsal(
 def _warm_up(spark: SparkSession, layout: Layout, settings: Settings) -> None:
     """Compile or load the kernels in the workers before a clock starts."""
     tasks, queried = layout.partitions, bool(settings.queries)
-    rehearse = _rehearsal(layout, keeps_past=settings.snapshot or queried, shows_arrivals=queried)
+    rehearse = _make_rehearsal(layout, keeps_past=settings.snapshot or queried, shows_arrivals=queried)
     spark.range(0, tasks, 1, tasks).mapInArrow(rehearse, "id long").collect()
 
 

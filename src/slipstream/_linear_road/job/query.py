@@ -9,32 +9,32 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from slipstream._archive.reports import ReportTrips
-from slipstream._feeds.intake import Parcel
+from slipstream._archive.linear_road_trips import ReportTrips
+from slipstream._feeds.lane_parcels import Parcel
 from slipstream._io import chunks, outputs
 from slipstream._linear_road.fast_forward import FastForward
 from slipstream._linear_road.job.delivery import learn_names, write_batch
-from slipstream._linear_road.job.layout import Layout
+from slipstream._linear_road.job.toll_layout import Layout
 from slipstream._linear_road.rules import find_rules
 from slipstream._linear_road.state.accounts import Accounts
 from slipstream._linear_road.state.past_queries import open_past
 from slipstream._linear_road.state.toll_fragment import TollFragment
 from slipstream._linear_road.tasks.intake import SILENCE_MS, Intake
 from slipstream._linear_road.tasks.naming import NameStage
-from slipstream._linear_road.tasks.stages import (
+from slipstream._linear_road.tasks.toll_stages import (
     COLUMNS,
     NAMES,
     OPENING,
     REJECTS,
     Hop,
     account_stage,
-    by_fragment,
+    divide_by_fragment,
     end_hops,
     rejects_hop,
     toll_stage,
     trip_stage,
 )
-from slipstream._runtime.names import Register
+from slipstream._runtime.id_numbers import Register
 from slipstream._runtime.stage import Chain, Parallel, Stage, batch_number
 from slipstream._runtime.store import Store
 
@@ -81,7 +81,7 @@ class IntakeStage(Stage[Intake]):
         rejects = state.take(Parcel.decode(bytes(row.chunk)) for row in rows if row.what == chunks.CHUNK)
         released = state.release()
         arrivals = released.arrived if self._live else None
-        yield from by_fragment(released.tuples, self._layout.fragments, arrivals)
+        yield from divide_by_fragment(released.tuples, self._layout.fragments, arrivals)
         second = max(state.latest, 0)
         for row in rows:
             if row.what == chunks.REJECTED:

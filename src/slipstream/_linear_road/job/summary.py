@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from slipstream._cuboid import consistency
-from slipstream._cuboid.snapshots.files import FILE as CATALOGUE
-from slipstream._cuboid.snapshots.files import FOLDER
+from slipstream._cuboid.snapshots.snapshot_files import FILE as CATALOGUE
+from slipstream._cuboid.snapshots.snapshot_files import FOLDER
 from slipstream._feeds.clock import FULL_SPEED, Clock
 from slipstream._linear_road.answers import LIMITS, NAMES
-from slipstream._linear_road.job.journal import Batch, read_journal
-from slipstream._linear_road.job.layout import ANSWERS, TRIPS
+from slipstream._linear_road.job.toll_journal import Batch, read_journal
+from slipstream._linear_road.job.toll_layout import ANSWERS, TRIPS
 from slipstream._linear_road.schedule import Irregular
 from slipstream._tools.quantiles import quantiles
 

@@ -169,7 +169,7 @@ class TollFragment:
         self, time: Ints, vid: Ints, xway: Ints, spd: Bytes, lane_dir: Bytes, pos: Ints, arrived: Longs
     ) -> tuple[Entries, Charges]:
         """Process the reports of one minute: whole seconds, in time order."""
-        local = self._local(xway)
+        local = self._find_local(xway)
         reports = MinuteReports(time, vid, local, spd, lane_dir, pos)
         self.first = int(time[0]) if self.first < 0 else self.first
         self._roll(int(time[0]) // 60 + 1)
@@ -239,7 +239,7 @@ class TollFragment:
         found, self.irregular = Irregular.total(self.irregular), []
         return found
 
-    def _local(self, xway: Ints) -> Ints:
+    def _find_local(self, xway: Ints) -> Ints:
         """Return the index of each report's expressway within the fragment; new ones are appended."""
         # reports usually come expressway by expressway: one lookup for each run of equal ones
         starts = np.concatenate([[0], np.flatnonzero(xway[1:] != xway[:-1]) + 1])

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from slipstream._errors import BadArgument, BadInput
-from slipstream._feeds.intake import DONE, Parcel, Progress, Reject, Released, concat_tuples, reject_rivals
+from slipstream._feeds.lane_parcels import DONE, Parcel, Progress, Reject, Released, concat_tuples, reject_rivals
 from slipstream._feeds.parse import Columns, format_lines, select
 from slipstream._feeds.tuples import FIELDS
 from slipstream._runtime.store import Store

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from slipstream._feeds import names
-from slipstream._feeds.intake import Parcel
+from slipstream._feeds import text_ids
+from slipstream._feeds.lane_parcels import Parcel
 from slipstream._io import chunks
 from slipstream._io.report_packing import VID, NamedParcel, merge_named, parcels_by_fragment
-from slipstream._linear_road.job.layout import Layout
-from slipstream._runtime.names import MAX_NAMES, Names
+from slipstream._linear_road.job.toll_layout import Layout
+from slipstream._runtime.id_numbers import MAX_NAMES, Names
 from slipstream._runtime.stage import Stage
 from slipstream._runtime.store import Store
 
@@ -50,7 +50,7 @@ class NameStage(Stage[Names]):
             for key, parcel in zip(self._fragments, numbered, strict=True):
                 yield chunks.ChunkRow(key, 0, chunks.CHUNK, 0, parcel.encode())
         if len(state.texts) > before:
-            part, new = self._fragments.index(self.key), names.encode(state.texts.since(before))
+            part, new = self._fragments.index(self.key), text_ids.encode(state.texts.since(before))
             yield from (chunks.ChunkRow(key, before, chunks.NAMED, part, new) for key in self._fragments)
         for row in rows:
             if row.what != chunks.CHUNK:

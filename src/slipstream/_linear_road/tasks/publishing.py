@@ -20,13 +20,13 @@ from slipstream._cuboid.query.relations import Arrivals
 from slipstream._cuboid.query.sql import Query
 from slipstream._cuboid.schema import KEY, Schema
 from slipstream._cuboid.snapshots import publish
-from slipstream._cuboid.snapshots.files import FILE, FOLDER, Catalogue
+from slipstream._cuboid.snapshots.snapshot_files import FILE, FOLDER, Catalogue
 from slipstream._errors import BadArgument
 from slipstream._io import outputs
-from slipstream._linear_road import tables
+from slipstream._linear_road import output_tables
 from slipstream._linear_road.job.delivery import learn_names
-from slipstream._linear_road.job.layout import Layout
 from slipstream._linear_road.job.query import AccountStage, TollStage
+from slipstream._linear_road.job.toll_layout import Layout
 from slipstream._linear_road.state.accounts import Accounts
 from slipstream._linear_road.state.published import (
     CUBOIDS,
@@ -36,8 +36,8 @@ from slipstream._linear_road.state.published import (
     publish_accounts,
 )
 from slipstream._linear_road.state.toll_fragment import TollFragment
-from slipstream._linear_road.tasks.stages import TRAIN, Hop, encode_matches
-from slipstream._runtime.names import Register
+from slipstream._linear_road.tasks.toll_stages import TRAIN, Hop, encode_matches
+from slipstream._runtime.id_numbers import Register
 from slipstream._runtime.stage import batch_number
 from slipstream._runtime.store import Store
 
@@ -64,7 +64,7 @@ def parse_queries(script: str, *, named: bool = False) -> dict[str, Query]:
         )
     known = {"car": cuboids(named=named)["car"]}
     queries = {name: Query.parse(text, known, declared.patterns) for name, text in declared.queries.items()}
-    own = tables.schemas(answers=True, trips=True)
+    own = output_tables.schemas(answers=True, trips=True)
     for name, query in queries.items():
         query.check_continuous(name)
         if name in own:

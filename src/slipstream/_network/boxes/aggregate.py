@@ -29,8 +29,8 @@ from slipstream._network.boxes.kernels import (
     to_exact,
 )
 from slipstream._network.boxes.window_functions import NULL_INTEGER, Function, Sorted, expand
-from slipstream._network.state.groups import Columns, Groups, Waiting, in_groups
-from slipstream._network.state.tables import INTEGER
+from slipstream._network.state.groups import Columns, Groups, Waiting, sort_by_group
+from slipstream._network.state.tracked_tables import INTEGER
 from slipstream._tools.numba_tools import Bools, Longs, compiled
 
 
@@ -296,7 +296,7 @@ class AggregateKernel:
         return Grid(self.size, self.advance, int(self.by_tuple))
 
     def _find_windows(self, rows: _Rows, after: Numbers, local: Longs, new: Columns, rung: Longs) -> _Found:
-        arrived, starts = in_groups(rows.local, rows.codes.size)
+        arrived, starts = sort_by_group(rows.local, rows.codes.size)
         values = rows.columns[ON]
         order = arrived if self.by_tuple else sort_groups(arrived, starts, values)
         first, last = self._grid.range(values[order])
@@ -310,7 +310,7 @@ class AggregateKernel:
             return self._find_timed_out(rows, _Found(group, number, begin, end, trigger, order, order), rung, late)
         trigger = rows.new[trigger]
         # one arrival closes windows of one group alone, in the order of their starts
-        return _Found(group, number, begin, end, trigger, order, in_groups(trigger, after.size)[0])
+        return _Found(group, number, begin, end, trigger, order, sort_by_group(trigger, after.size)[0])
 
     def _find_timed_out(self, rows: _Rows, all_: _Found, rung: Longs, late_at: _Ringing) -> _Found:
         """The windows that close because they are passed or time out, without tuples that arrived too late for them.
@@ -361,7 +361,7 @@ class _Ringing(Protocol):
 
 def _find_first_after(local: Longs, clock: Longs, count: int) -> _Ringing:
     """Finds the arrivals at which clocks of groups pass moments."""
-    order, starts = in_groups(local, count)
+    order, starts = sort_by_group(local, count)
     clocks = clock[order]
 
     def found(groups: Longs, due: Longs) -> Longs:

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from slipstream._archive.ended_trips import MOVING, moving_points
 from slipstream._archive.open_trips import REJECTED, Ended, OpenTrips, Rows
 from slipstream._archive.silences import SilenceRule
-from slipstream._archive.trajectories import MOVING, moving_points
 from slipstream._cuboid.schema import KEY
 from slipstream._errors import BadInput
 from slipstream._feeds.trip import EXIT_LANE
@@ -26,8 +26,8 @@ from slipstream._io.formats.decoding import TYPES
 from slipstream._network.algebra import Network, Node, Schema
 from slipstream._network.boxes.operators import KeyedTable, Operator, State, register, require
 from slipstream._network.boxes.window_functions import nulls
+from slipstream._network.column_types import plain_type
 from slipstream._network.flow import Train
-from slipstream._network.types import plain_type
 from slipstream._runtime.store import Store
 from slipstream._tools.numba_tools import Bools, Longs
 

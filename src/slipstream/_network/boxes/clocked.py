@@ -4,7 +4,7 @@ A group that falls silent need not speak again for its windows to close, and no 
 arrival is one instant: everything it brings to the box is taken before the clock's word of that arrival counts, so what
 other boxes made of the same arrival is never late.
 
-Groups may lie in several partitions, all of which hear the clock. So that their tuples have one order, those that the
+Groups may lie in several partitions, all of which get the clock. So that their tuples have one order, those that the
 clock releases at once are ordered by window, and then by a hash of their group.
 """
 
@@ -34,8 +34,8 @@ from slipstream._network.boxes.kernels import (
     sort_groups,
 )
 from slipstream._network.boxes.window_functions import Function, Sorted, nulls
-from slipstream._network.state.groups import GROUP, ORDINAL, Columns, Groups, hashes, in_groups
-from slipstream._network.state.tables import INTEGER, StateTable
+from slipstream._network.state.groups import GROUP, ORDINAL, Columns, Groups, hashes, sort_by_group
+from slipstream._network.state.tracked_tables import INTEGER, StateTable
 from slipstream._tools.numba_tools import Longs
 
 #: bits of a place for the hash of a group, and how many windows back have a place of their own
@@ -171,7 +171,7 @@ class ClockedKernel:
     def _close(self, groups: Groups, rows: _ClosingRows, passed: Numbers, steps: _Steps) -> Released:
         """One tuple per window, in the order of the clock, the windows and the groups."""
         touched, local = groups.distinct(rows.codes)
-        arrived, starts = in_groups(local, touched.size)
+        arrived, starts = sort_by_group(local, touched.size)
         order = sort_groups(arrived, starts, rows.columns[ON])
         first, last = self._grid.range(rows.columns[ON][order])
         was, now = (np.repeat(value, touched.size) for value in (passed, steps.reached[-1:]))

@@ -27,14 +27,14 @@ from slipstream._cuboid.query.relations import Arrivals, cast_values
 from slipstream._cuboid.query.sql import Part, Query
 from slipstream._cuboid.query.stream_functions import Pattern
 from slipstream._cuboid.schema import AST, KEY, Schema
-from slipstream._cuboid.snapshots.files import Catalogue
+from slipstream._cuboid.snapshots.snapshot_files import Catalogue
 from slipstream._errors import BadInput
-from slipstream._feeds.names import are_valid
+from slipstream._feeds.text_ids import are_valid
 from slipstream._network.boxes import operators
 from slipstream._network.boxes.operators import Operator, require
 from slipstream._network.boxes.window_functions import NULL_INTEGER, nulls
 from slipstream._network.flow import LIST, Array, Train
-from slipstream._runtime.names import Names
+from slipstream._runtime.id_numbers import Names
 from slipstream._runtime.store import Store
 from slipstream._tools.numba_tools import Bools, Longs, compiled
 

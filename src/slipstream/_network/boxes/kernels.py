@@ -22,7 +22,7 @@ import numpy.typing as npt
 from slipstream._network.boxes.window_functions import NULL_INTEGER, Function, Sorted, Windows, apply, nulls
 from slipstream._network.state.groups import Columns, Groups, Waiting, hashes
 from slipstream._network.state.partners import Partners, pair_all
-from slipstream._network.state.tables import FLOAT, INTEGER, TEXT, StateTable
+from slipstream._network.state.tracked_tables import FLOAT, INTEGER, TEXT, StateTable
 from slipstream._tools.numba_tools import Bools, Longs, compiled
 
 Numbers: TypeAlias = npt.NDArray[Any]

@@ -11,7 +11,7 @@ import numpy as np
 from slipstream._network.boxes.kernels import ARRIVAL, INSTANT, TRIGGER, TS, Released, State, choose_kind, choose_kinds
 from slipstream._network.boxes.window_functions import NULL_INTEGER
 from slipstream._network.state.groups import Columns, Groups
-from slipstream._network.state.tables import FLOAT, INTEGER, NONE, TEXT
+from slipstream._network.state.tracked_tables import FLOAT, INTEGER, NONE, TEXT
 from slipstream._tools.numba_tools import Longs, compiled
 
 _NULL: dict[str, Any] = {INTEGER: NULL_INTEGER, FLOAT: np.nan, TEXT: None}

@@ -44,10 +44,10 @@ import numpy.typing as npt
 
 from slipstream._cuboid.schema import Schema as CuboidSchema
 from slipstream._errors import BadArgument, BadInput
+from slipstream._network.column_types import plain_type, spark_type
 from slipstream._network.flow import LIST, Train, count_ties, sort_train
 from slipstream._network.state.groups import Groups
-from slipstream._network.state.tables import FLOAT, INTEGER, TEXT, StateTable
-from slipstream._network.types import plain_type, spark_type
+from slipstream._network.state.tracked_tables import FLOAT, INTEGER, TEXT, StateTable
 from slipstream._runtime.store import Store
 from slipstream._tools.numba_tools import Longs, compiled
 

@@ -37,8 +37,8 @@ from slipstream._network.boxes.kernels import (
 )
 from slipstream._network.boxes.window_functions import Function, Sorted, expand, nulls
 from slipstream._network.flow import ordinals
-from slipstream._network.state.groups import Columns, Groups, Waiting, hashes, in_groups
-from slipstream._network.state.tables import NONE, StateTable
+from slipstream._network.state.groups import Columns, Groups, Waiting, hashes, sort_by_group
+from slipstream._network.state.tracked_tables import NONE, StateTable
 from slipstream._tools.numba_tools import Bools, Longs
 
 _ALONE: Longs = np.zeros(1, np.int64)
@@ -199,7 +199,7 @@ class ResampleKernel:
     def _answers(self, pairs: _Pairs, lefts: _Side, new: _Passing, pace: _Pace) -> _Answers:
         """The pairs with the arrival at which each became due, in the order of emission."""
         far = lefts.columns[ON][pairs.left] + to_exact(self.size)
-        order, starts = in_groups(new.local, new.groups)
+        order, starts = sort_by_group(new.local, new.groups)
         when = np.append(new.arrival, LAST)
         # a group that got nothing is like one more, without arrivals
         starts = np.append(starts, starts[-1])
@@ -219,7 +219,7 @@ class ResampleKernel:
     ) -> Released:
         """An answer for each pair that has right tuples near enough; ``where`` is its group's place in ``wanted``."""
         values = rights.columns[ON]
-        order, starts = in_groups(rights.local, wanted.size)
+        order, starts = sort_by_group(rights.local, wanted.size)
         order = sort_groups(order, starts, values)
         at = lefts.columns[ON][pairs.left]
         low, high = at - to_exact(self.size), at + to_exact(self.size)

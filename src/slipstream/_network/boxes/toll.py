@@ -19,9 +19,9 @@ import pyarrow as pa
 
 from slipstream._cuboid.schema import Schema as CuboidSchema
 from slipstream._errors import BadInput
-from slipstream._feeds.intake import find_rivals
-from slipstream._feeds.names import are_valid, ranks
+from slipstream._feeds.lane_parcels import find_rivals
 from slipstream._feeds.parse import GOOD, judge, reject_reason
+from slipstream._feeds.text_ids import are_valid, ranks
 from slipstream._feeds.trains import REQUEST_FIELDS
 from slipstream._feeds.tuples import FIELDS, MILE, POSITION
 from slipstream._linear_road import rules as rule_sets
@@ -41,9 +41,9 @@ from slipstream._linear_road.state.toll_fragment import NO_CHARGES, NO_ENTRIES, 
 from slipstream._linear_road.tasks.intake import MOST_LATENESS
 from slipstream._network.boxes.operators import KeyedTable, Operator, RowTable, Schema, State, require
 from slipstream._network.boxes.window_functions import nulls
+from slipstream._network.column_types import plain_type
 from slipstream._network.flow import Array, Train
-from slipstream._network.types import plain_type
-from slipstream._runtime.names import Names
+from slipstream._runtime.id_numbers import Names
 from slipstream._runtime.store import Store
 from slipstream._tools.numba_tools import Longs
 
@@ -211,7 +211,7 @@ class Toll(Operator):
         order = np.zeros((1, width), np.int64)
         order[:, 0] = clock[ARRIVAL][0]
         nothing = np.zeros(1, np.int64)
-        whole = _in_order_of_time(waiting.pop(slots))
+        whole = _sort_by_time(waiting.pop(slots))
         return self._answer(state["road"], whole, Train(nothing, nothing, order, {}), np.array([_END]))
 
     def _answer(self, road: TollState, whole: Whole, triggers: Train, newest: Longs) -> dict[str, Train]:
@@ -233,7 +233,7 @@ class Toll(Operator):
         now = new["time"] < until
         if not now.all():
             waiting.add({name: values[~now].astype(np.int64) for name, values in new.items()})
-        return _in_order_of_time({name: np.concatenate([old[name], new[name][now]]) for name in (*FIELDS, TS)})
+        return _sort_by_time({name: np.concatenate([old[name], new[name][now]]) for name in (*FIELDS, TS)})
 
     def _answers(self, road: TollState, whole: Whole) -> dict[str, tuple[Longs, Longs, dict[str, Array]]]:
         """Return for each output the second and the arrival time of every answer, and its columns."""
@@ -248,10 +248,10 @@ class Toll(Operator):
         asks = whole.tuples["type"] != POSITION
         requests = {name: whole.tuples[name][asks] for name in ("time", *REQUEST_FIELDS)}
         answers = road.accounts.take(charges, {**requests, "arrived": whole.ts[asks]})
-        return found | {output: _of_kind(answers, output) for output in _ANSWERS}
+        return found | {output: _select_kind(answers, output) for output in _ANSWERS}
 
 
-def _in_order_of_time(columns: Mapping[str, Array]) -> Whole:
+def _sort_by_time(columns: Mapping[str, Array]) -> Whole:
     order = np.argsort(columns["time"], kind="stable")
     return Whole({name: columns[name][order].astype(np.int32) for name in FIELDS}, columns[TS][order])
 
@@ -323,7 +323,7 @@ def _toll(toll: TollFragment, whole: Whole) -> tuple[Entries, Charges]:
     )
 
 
-def _of_kind(answers: Answers, output: str) -> tuple[Longs, Longs, dict[str, Array]]:
+def _select_kind(answers: Answers, output: str) -> tuple[Longs, Longs, dict[str, Array]]:
     kind, names = _ANSWERS[output]
     mine = answers[answers["kind"] == kind]
     columns = {column: mine[name] for column, name in zip(_COLUMNS[output], names, strict=True)}

@@ -17,8 +17,8 @@ import pandas as pd
 import pyarrow as pa
 
 from slipstream._io.formats.decoding import TYPES
+from slipstream._network.box_functions import VectorFunction, WindowFunction
 from slipstream._network.flow import LIST
-from slipstream._network.functions import VectorFunction, WindowFunction
 from slipstream._tools.numba_tools import Bools, Longs
 
 Values: TypeAlias = npt.NDArray[Any]

@@ -20,19 +20,19 @@ from uuid import uuid4
 from slipstream._errors import BadArgument, BadInput
 from slipstream._network.algebra import TYPES, Arc
 from slipstream._network.boxes.window_functions import encode_column
+from slipstream._network.column_types import DELIVERED_TYPES
 from slipstream._network.planning.plan import Plan, plan
 from slipstream._network.planning.stages import Stages, output_keys
 from slipstream._network.quality.shedding import Marker
 from slipstream._network.schemas import Checked
 from slipstream._network.sql.projection import project
 from slipstream._network.state.stored import StoredTable, store_tables
-from slipstream._network.tasks import intake
+from slipstream._network.tasks import train_intake
 from slipstream._network.tasks.operators_in_spark import Carrier, SuperboxStage, Unpacker
 from slipstream._network.tasks.parcels import COLUMNS
 from slipstream._network.tasks.sink import COLUMNS as REPORT_COLUMNS
 from slipstream._network.tasks.sink import Sink
 from slipstream._network.tasks.superbox import Superbox
-from slipstream._network.types import DELIVERED_TYPES
 from slipstream._runtime import state_cache
 from slipstream._spark.session import stateful_settings, with_settings
 from slipstream._tools import temporary
@@ -105,7 +105,7 @@ def compile_network(
             raise BadArgument(
                 f"no input for the source {source.name}.", hint="Give one DataFrame per source.", code="missing-value"
             )
-        rows[place] = intake.pack_frame(inputs[source.name], source.name, source.schema, place)
+        rows[place] = train_intake.pack_frame(inputs[source.name], source.name, source.schema, place)
     return compile_rows(checked, rows, tables, folder=folder, parallel=parallel)
 
 
@@ -126,7 +126,7 @@ def compile_rows(
     tuples with that bit in ``_shed`` are dropped. When several tasks read (``shared``), each does its part of the work
     that needs no state.
     """
-    rows = intake.union_rows(inputs)
+    rows = train_intake.union_rows(inputs)
     # without a folder of its own, the tables of a network are stored in this process's temporary folder
     stored = _store_tables(checked, dict(tables or {}), folder or temporary.folder() / uuid4().hex)
     superbox = Superbox(plan(checked, taps), stored, dict(drops or {}), parallel)

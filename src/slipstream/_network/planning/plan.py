@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from slipstream._errors import BadInput
-from slipstream._network import functions
+from slipstream._network import box_functions
 from slipstream._network.algebra import (
     TUP,
     Aggregate,
@@ -35,10 +35,10 @@ from slipstream._network.boxes.kernels import ON, TS, BSortKernel, JoinKernel, K
 from slipstream._network.boxes.latest import LatestKernel
 from slipstream._network.boxes.operators import Operator
 from slipstream._network.boxes.resample import ResampleKernel
-from slipstream._network.boxes.running import RunningKernel
+from slipstream._network.boxes.running_aggregates import RunningKernel
 from slipstream._network.boxes.window_functions import Function
 from slipstream._network.schemas import Checked, join_columns, latest_columns, own_type
-from slipstream._network.sql import expressions
+from slipstream._network.sql import box_expressions
 
 #: to one place: a place in the order key has room for so many (``kernels.PLACES``)
 _MOST_WAYS = 2000
@@ -121,7 +121,7 @@ class Plan:
         for place in range(len(way.arcs) - 1, 0, -1):
             box = boxes[way.arcs[place].origin]
             if isinstance(box, Map):
-                column = expressions.bare(box.columns[name].strip())
+                column = box_expressions.bare(box.columns[name].strip())
                 if column is None or column not in self.checked.schemas[way.arcs[place - 1]]:
                     return None
                 name = column
@@ -215,7 +215,7 @@ class _Planner:
     ) -> Delivery:
         """``columns``: name -> expression, None when it is the column of that name."""
         schema = self._checked.schemas[arc]
-        texts = {name: expressions.column(name) if text is None else text for name, text in columns.items()}
+        texts = {name: box_expressions.column(name) if text is None else text for name, text in columns.items()}
         types = {name: own_type(text, schema) or self._type(text, schema) for name, text in texts.items()}
         return Delivery(Layout(self._next_id(), texts, types), level, self._paths(arc), name, group_by)
 
@@ -246,7 +246,7 @@ class _Planner:
         return replace(delivery, side=side)
 
     def _bsort(self, node: Node, box: BSort, origin: Layout) -> Runner:
-        payload = {f"p_{name}": expressions.column(name) for name in origin.columns}
+        payload = {f"p_{name}": box_expressions.column(name) for name in origin.columns}
         columns: dict[str, str | None] = {**_list_order_columns(box.order), **payload}
         side = self._side(node, 0, columns, box.order.group_by)
         kernel = BSortKernel(_types(side), box.order.slack, _groups(box.order), tuple(payload))
@@ -274,7 +274,7 @@ class _Planner:
         side = self._side(node, 0, _list_order_columns(box.order) | arguments, box.order.group_by)
         # the clock closes windows of all groups, wherever they are
         clock = replace(
-            self._side(node, 1, {ON: expressions.column(box.order.on)}, ()), everywhere=bool(box.order.group_by)
+            self._side(node, 1, {ON: box_expressions.column(box.order.on)}, ()), everywhere=bool(box.order.group_by)
         )
         groups = _groups(box.order)
         kernel = ClockedKernel(_types(side), box.order.slack, groups, box.size, box.advance, bound, "start")
@@ -285,9 +285,11 @@ class _Planner:
         sides = []
         for side in (0, 1):
             sources = latest_columns(box, *self._checked.inputs(node))
-            mine = {f"p{side}_{out}": expressions.column(own) for out, (where, own) in sources.items() if where == side}
+            mine = {
+                f"p{side}_{out}": box_expressions.column(own) for out, (where, own) in sources.items() if where == side
+            }
             payload[side].extend(mine)
-            keys: dict[str, str | None] = {f"g{i}": expressions.column(name) for i, name in enumerate(box.on)}
+            keys: dict[str, str | None] = {f"g{i}": box_expressions.column(name) for i, name in enumerate(box.on)}
             sides.append(self._side(node, side, {**keys, **mine}, box.on))
         names = tuple(f"g{i}" for i in range(len(box.on)))
         types = (_types(sides[0]), _types(sides[1]))
@@ -296,8 +298,8 @@ class _Planner:
 
     def _running(self, node: Node, box: Running, origin: Layout) -> Runner:
         bound, arguments = _bound(box.functions)
-        payload = {f"p_{name}": expressions.column(name) for name in self._checked.inputs(node)[0]}
-        keys: dict[str, str | None] = {f"g{i}": expressions.column(name) for i, name in enumerate(box.group_by)}
+        payload = {f"p_{name}": box_expressions.column(name) for name in self._checked.inputs(node)[0]}
+        keys: dict[str, str | None] = {f"g{i}": box_expressions.column(name) for i, name in enumerate(box.group_by)}
         side = self._side(node, 0, {**keys, **arguments, **payload}, box.group_by)
         kernel = RunningKernel(_types(side), tuple(keys), tuple(payload), bound)
         return Runner(node, kernel, (side,), origin, (*payload, *(f.name for f in bound)))
@@ -307,13 +309,15 @@ class _Planner:
         assert box.right is not None
         assert box.size is not None
         names = join_columns(*self._checked.inputs(node))
-        equal = expressions.equalities(box.predicate)
+        equal = box_expressions.equalities(box.predicate)
         payload: tuple[list[str], list[str]] = ([], [])
         sides = []
         for side, order in enumerate((box.left, box.right)):
-            mine = {f"p{side}_{out}": expressions.column(own) for out, (where, own) in names.items() if where == side}
+            mine = {
+                f"p{side}_{out}": box_expressions.column(own) for out, (where, own) in names.items() if where == side
+            }
             payload[side].extend(mine)
-            keys = {f"k{i}": expressions.column(pair[side]) for i, pair in enumerate(equal)}
+            keys = {f"k{i}": box_expressions.column(pair[side]) for i, pair in enumerate(equal)}
             columns: dict[str, str | None] = {**_list_order_columns(order), **keys, **mine}
             sides.append(self._side(node, side, columns, order.group_by))
         kernel = JoinKernel(
@@ -402,8 +406,8 @@ def _groups(order: Order) -> tuple[str, ...]:
 
 def _list_order_columns(order: Order) -> dict[str, str | None]:
     """The columns of every ordered input: the order attribute and its groups, by the kernels' names."""
-    columns: dict[str, str | None] = {ON: "0L" if order.on == TUP else expressions.column(order.on)}
-    return columns | dict(zip(_groups(order), map(expressions.column, order.group_by), strict=True))
+    columns: dict[str, str | None] = {ON: "0L" if order.on == TUP else box_expressions.column(order.on)}
+    return columns | dict(zip(_groups(order), map(box_expressions.column, order.group_by), strict=True))
 
 
 def _bound(wanted: dict[str, str]) -> tuple[tuple[Function, ...], dict[str, str | None]]:
@@ -411,7 +415,7 @@ def _bound(wanted: dict[str, str]) -> tuple[tuple[Function, ...], dict[str, str 
     bound: list[Function] = []
     names: dict[str, str] = {}
     for place, text in enumerate(wanted.values()):
-        call = expressions.parse_call(text)
+        call = box_expressions.parse_call(text)
         mine = tuple(names.setdefault(argument, f"a{len(names)}") for argument in call.arguments)
-        bound.append(Function(f"f{place}", call.function, mine, functions.find_registered(call.function)))
+        bound.append(Function(f"f{place}", call.function, mine, box_functions.find_registered(call.function)))
     return tuple(bound), {name: argument for argument, name in names.items()}

@@ -123,7 +123,7 @@ class _StagePlanner:
         kept = {point.name for point in self._plan.checked.network.kept}
         for name, delivery in self._plan.outputs.items():
             self._made.homes[delivery.layout.id] = self._gather(delivery) if name in kept else Home(0, anywhere=True)
-        ends = [self._after(chain, d) for d in self._plan.outputs.values() for chain in self._chains(d)]
+        ends = [self._find_stage_after(chain, d) for d in self._plan.outputs.values() for chain in self._chains(d)]
         self._made.count = max([1, *ends, *(home.stage for home in self._made.homes.values())])
         self._made.rounds = self._rounds()
         self._place_all()
@@ -171,7 +171,7 @@ class _StagePlanner:
         ends = [self._runners[way.origin.origin].sides[0] for way in chain[1:]]
         return sum(len(self._translations.cuts(end, way)) for way, end in zip(chain, [*ends, delivery], strict=True))
 
-    def _after(self, chain: Chain, delivery: Delivery) -> int:
+    def _find_stage_after(self, chain: Chain, delivery: Delivery) -> int:
         """The first stage that can receive the tuples of a chain."""
         return max(self._stage_before(chain) + (self._cuts(chain, delivery) > 0), 1)
 
@@ -216,7 +216,7 @@ class _StagePlanner:
         # a box that is asked for its state is where the questions can be
         asked = [(c, side) for c, side in self._questions(runner) if self._is_known(c)]
         chains = self._inputs(runner) + asked
-        stage = max(self._after(chain, side) for chain, side in chains)
+        stage = max(self._find_stage_after(chain, side) for chain, side in chains)
         inside = [
             (chain, side)
             for chain, side in chains
@@ -296,7 +296,7 @@ class _StagePlanner:
     def _gather(self, delivery: Delivery) -> Home:
         """The home of an output whose tuples are numbered: one partition."""
         chains = list(self._chains(delivery))
-        stage = max(self._after(chain, delivery) for chain in chains)
+        stage = max(self._find_stage_after(chain, delivery) for chain in chains)
         spread = any(self._stage_before(chain) == stage and self._places[chain[0].origin.origin] for chain in chains)
         return Home(stage + 1 if spread and self._made.parallel > 1 else stage)
 

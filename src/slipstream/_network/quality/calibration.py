@@ -23,7 +23,7 @@ from slipstream._network.quality.statistics import Figures, Statistics, measure
 from slipstream._network.running.failures import query_errors
 from slipstream._network.running.recordings import cut_trains
 from slipstream._network.running.run_folder import Execution
-from slipstream._network.running.trains import write_train
+from slipstream._network.running.train_folder import write_train
 from slipstream._network.schemas import Checked
 from slipstream._tools import temporary
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TypeVar
 
-from slipstream._network import functions
+from slipstream._network import box_functions
 from slipstream._network.algebra import (
     TUP,
     Aggregate,
@@ -34,7 +34,7 @@ from slipstream._network.algebra import (
 from slipstream._network.boxes.operators import Operator
 from slipstream._network.quality.statistics import Statistics
 from slipstream._network.schemas import Checked, join_columns, own_type
-from slipstream._network.sql import expressions
+from slipstream._network.sql import box_expressions
 
 Rule = Callable[[Checked, Statistics], "tuple[Network, str] | None"]
 
@@ -65,7 +65,7 @@ def optimise(checked: Checked, statistics: Statistics, check: Callable[[Network]
 # --- the rules
 
 
-def cheapest_filter_first(checked: Checked, statistics: Statistics) -> tuple[Network, str] | None:
+def put_cheapest_filter_first(checked: Checked, statistics: Statistics) -> tuple[Network, str] | None:
     """Of two consecutive filters, put the one with the larger (1 - selectivity) / cost first."""
     for first, _, second, _ in _private_pairs(checked.network, Filter, Filter):
         if statistics.worth(second.name) > statistics.worth(first.name):
@@ -80,7 +80,7 @@ def filter_before_map(checked: Checked, _: Statistics) -> tuple[Network, str] | 
         plain = {name: text for name, text in map_.columns.items() if own_type(text, source)}
         (predicate,) = test.predicates
         if _uses(predicate) <= plain.keys():
-            moved = replace(filter_, box=Filter((expressions.substitute(predicate, plain),)))
+            moved = replace(filter_, box=Filter((box_expressions.substitute(predicate, plain),)))
             network = checked.network.with_nodes({filter_.name: moved})
             return _swap(network, node, moved), f"{filter_.name} before {node.name}"
     return None
@@ -98,27 +98,27 @@ def filter_before_groups(checked: Checked, _: Statistics) -> tuple[Network, str]
     return None
 
 
-def filters_as_one(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
+def merge_filters(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
     """Merge two consecutive filters, unless they call user functions, which Spark would then call for all tuples."""
     for first, outer, second, inner in _private_pairs(checked.network, Filter, Filter):
         one, two = outer.predicates[0], inner.predicates[0]
-        if not functions.is_python(expressions.user_calls(one) | expressions.user_calls(two)):
+        if not box_functions.is_python(box_expressions.user_calls(one) | box_expressions.user_calls(two)):
             both = f"({one}) and ({two})"
-            if expressions.is_within_limits(both):
+            if box_expressions.is_within_limits(both):
                 return _merge(checked.network, first, second, Filter((both,))), f"{first.name} and {second.name} in one"
     return None
 
 
-def maps_as_one(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
+def merge_maps(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
     """Merge two consecutive maps, unless that would compute something twice."""
     for first, before, second, after in _private_pairs(checked.network, Map, Map):
         inner, outer = before.columns, after.columns
         source = checked.inputs(first)[0]
-        uses = [name for text in outer.values() for name in expressions.mentions(text)]
+        uses = [name for text in outer.values() for name in box_expressions.mentions(text)]
         if all(uses.count(name) <= 1 or own_type(text, source) for name, text in inner.items()):
             texts = {name: text if own_type(text, source) else f"({text})" for name, text in inner.items()}
-            one = {name: expressions.substitute(text, texts) for name, text in outer.items()}
-            if all(map(expressions.is_within_limits, one.values())):
+            one = {name: box_expressions.substitute(text, texts) for name, text in outer.items()}
+            if all(map(box_expressions.is_within_limits, one.values())):
                 return _merge(checked.network, first, second, Map(one)), f"{first.name} and {second.name} in one"
     return None
 
@@ -132,7 +132,7 @@ def carry_less(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
         for side, arc in enumerate(node.inputs):
             table = side == checked.table_side(node)
             schema = checked.schemas[arc]
-            wanted = _kept(checked, node, side, needs[Arc(node.name)])
+            wanted = _columns_to_keep(checked, node, side, needs[Arc(node.name)])
             if not table and 0 < len(wanted) < len(schema):
                 return _insert_projection(checked.network, node, side, [c for c in schema if c in wanted])
     return None
@@ -141,9 +141,9 @@ def carry_less(checked: Checked, _: Statistics) -> tuple[Network, str] | None:
 RULES: tuple[Rule, ...] = (
     filter_before_groups,
     filter_before_map,
-    cheapest_filter_first,
-    filters_as_one,
-    maps_as_one,
+    put_cheapest_filter_first,
+    merge_filters,
+    merge_maps,
     carry_less,
 )
 
@@ -165,11 +165,11 @@ def _private_pairs(
         if not isinstance(box, first) or seen or len(takers) != 1 or takers[0].inputs != (Arc(node.name),):
             continue
         next_box = takers[0].box
-        if isinstance(next_box, second) and _one_way(network, node) and _one_way(network, takers[0]):
+        if isinstance(next_box, second) and _is_one_way(network, node) and _is_one_way(network, takers[0]):
             yield node, box, takers[0], next_box
 
 
-def _one_way(network: Network, node: Node) -> bool:
+def _is_one_way(network: Network, node: Node) -> bool:
     if not isinstance(node.box, Filter):
         return True
     arcs = [arc for other in network.nodes for arc in other.inputs] + [end.arc for end in network.ends]
@@ -207,19 +207,19 @@ def _insert_projection(network: Network, node: Node, side: int, columns: list[st
     name = f"{node.name}_needs" + (f"_{side}" if len(node.inputs) > 1 else "")
     inputs = tuple(Arc(name) if i == side else arc for i, arc in enumerate(node.inputs))
     projection = Node(
-        name, Map({column: expressions.column(column) for column in columns}), (node.inputs[side],), node.group
+        name, Map({column: box_expressions.column(column) for column in columns}), (node.inputs[side],), node.group
     )
     network = network.with_nodes({node.name: replace(node, inputs=inputs)})
     return replace(network, nodes=(*network.nodes, projection)), f"{node.name} carries only {', '.join(columns)}"
 
 
 def _uses(text: str) -> set[str]:
-    return {name for _, name in expressions.columns(text)}
+    return {name for _, name in box_expressions.columns(text)}
 
 
 def _find_arguments(box: Aggregate | Resample) -> set[str]:
     """The columns that the arguments of a box's window functions use."""
-    calls = map(expressions.parse_call, box.functions.values())
+    calls = map(box_expressions.parse_call, box.functions.values())
     return {name for call in calls for argument in call.arguments for name in _uses(argument)}
 
 
@@ -245,7 +245,7 @@ def _input_needs(checked: Checked, node: Node, side: int, ports: list[set[str]])
         case Union() | Latest() | Running() | Operator():
             return set(schema)
         case BSort() | Join():
-            return _kept(checked, node, side, ports[0])
+            return _columns_to_keep(checked, node, side, ports[0])
         case Aggregate():
             return {box.order.on} if side else _order_needs(box.order) | _find_arguments(box)
         case Resample():
@@ -253,7 +253,7 @@ def _input_needs(checked: Checked, node: Node, side: int, ports: list[set[str]])
             return _order_needs(order) | (_find_arguments(box) if side else set())
 
 
-def _kept(checked: Checked, node: Node, side: int, wanted: set[str]) -> set[str]:
+def _columns_to_keep(checked: Checked, node: Node, side: int, wanted: set[str]) -> set[str]:
     """The columns of one input that a sort or a join must carry for its output to have the wanted ones."""
     box = node.box
     if isinstance(box, BSort):
@@ -263,7 +263,7 @@ def _kept(checked: Checked, node: Node, side: int, wanted: set[str]) -> set[str]
     names = join_columns(*inputs)
     order = (box.left, box.right)[side]
     kept = {column for out, (where, column) in names.items() if where == side and out in wanted}
-    kept |= {name for which, name in expressions.columns(box.predicate) if (which == "right") == bool(side)}
+    kept |= {name for which, name in box_expressions.columns(box.predicate) if (which == "right") == bool(side)}
     if side == 0:
         # a right column is called right_x because the left has an x
         kept |= {

@@ -26,7 +26,7 @@ from slipstream._network.boxes.operators import Operator
 from slipstream._network.quality.analysis import Analysis, analyse, takers
 from slipstream._network.quality.qos import Graph
 from slipstream._network.quality.statistics import Statistics
-from slipstream._network.running.trains import SEQ, SHED
+from slipstream._network.running.train_folder import SEQ, SHED
 from slipstream._network.schemas import Checked
 from slipstream._tools.numba_tools import Bools, Longs, uniform
 

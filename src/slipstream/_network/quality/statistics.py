@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from slipstream._network import functions
+from slipstream._network import box_functions
 from slipstream._network.algebra import TYPES, Arc, Filter, Join, Map, Node, Schema, Union
 from slipstream._network.boxes.kernels import ARRIVAL, INSTANT, TS, Released
 from slipstream._network.boxes.operators import Operator, State, run
 from slipstream._network.boxes.window_functions import Values, encode_column, nulls
+from slipstream._network.column_types import spark_schema
 from slipstream._network.flow import Train
 from slipstream._network.planning.plan import Runner, plan
 from slipstream._network.schemas import join_columns
 from slipstream._network.state.groups import Columns
-from slipstream._network.types import spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -93,13 +93,13 @@ class _Meter:
         self._checked = checked
         self._tables = tables
         self._runners = {runner.node.name: runner for runner in plan(checked).runners}
-        functions.install(spark, functions.with_tables(), self._stored())
+        box_functions.install(spark, box_functions.with_tables(), self._collect_stored())
         self._arcs: dict[Arc, pa.Table] = {}
         self._states: dict[str, State] = {}
 
-    def _stored(self) -> functions.Stored:
+    def _collect_stored(self) -> box_functions.Stored:
         """The tables that users' functions read."""
-        wanted = {name for function in functions.with_tables() for name in functions.find_tables(function)}
+        wanted = {name for function in box_functions.with_tables() for name in box_functions.find_tables(function)}
         found: dict[str, dict[str, Any]] = {}
         for table in self._checked.network.tables:
             if table.name in wanted and table.name in self._tables:
@@ -116,7 +116,9 @@ class _Meter:
             if isinstance(node.box, Operator):
                 figures[node.name] = self._operator(node, node.box)
             else:
-                figures[node.name] = self._stateful(runner) if runner and runner.kernel else self._expression(node)
+                figures[node.name] = (
+                    self._measure_stateful(runner) if runner and runner.kernel else self._expression(node)
+                )
         return Statistics(figures)
 
     def _operator(self, node: Node, box: Operator) -> Figures:
@@ -164,13 +166,13 @@ class _Meter:
         if isinstance(box, Map):
             return {Arc(node.name): frame.selectExpr(*hidden, *(f"{t} as `{n}`" for n, t in box.columns.items()))}
         if isinstance(box, Join):
-            return {Arc(node.name): self._looked_up(node, box, frame)}
+            return {Arc(node.name): self._look_up(node, box, frame)}
         merged = frame
         for arc in node.inputs[1:]:
             merged = merged.unionByName(self._frame(arc))
         return {Arc(node.name): merged}
 
-    def _looked_up(self, node: Node, box: Join, frame: DataFrame) -> DataFrame:
+    def _look_up(self, node: Node, box: Join, frame: DataFrame) -> DataFrame:
         """Join a stream with a stored table."""
         stored = self._checked.table_side(node) or 0
         names = ("right", "left") if stored == 0 else ("left", "right")
@@ -187,14 +189,14 @@ class _Meter:
         ddl = ", ".join(f"`{name}` {type_}" for name, type_ in types.items())
         return self._spark.createDataFrame(self._arcs[arc], ddl)
 
-    def _stateful(self, runner: Runner) -> Figures:
+    def _measure_stateful(self, runner: Runner) -> Figures:
         inputs = self._inputs(runner)
         count = max(sum(part[TS].size for part in inputs), 1)
         assert runner.kernel is not None
         kernel = runner.kernel
         released = kernel.step(kernel.fresh(), inputs)
         taken = time_best(lambda: kernel.step(kernel.fresh(), inputs), 2)
-        self._arcs[Arc(runner.node.name)] = self._released(runner, released)
+        self._arcs[Arc(runner.node.name)] = self._release(runner, released)
         return Figures(taken / count, (released[TS].size / count,))
 
     def _inputs(self, runner: Runner) -> list[Columns]:
@@ -215,7 +217,7 @@ class _Meter:
             inputs.append({name: values[sorted_] for name, values in part.items()})
         return inputs
 
-    def _released(self, runner: Runner, released: Released) -> pa.Table:
+    def _release(self, runner: Runner, released: Released) -> pa.Table:
         names = dict(zip(runner.results, runner.origin.columns, strict=True))
         columns = {"_seq": pa.array(np.arange(released[TS].size)), "_ts": pa.array(released[TS])}
         return pa.table(columns | {new: _arrow(released[old], runner.origin.types[new]) for old, new in names.items()})

@@ -19,19 +19,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from slipstream._cuboid import consistency, declare
+from slipstream._cuboid.cuboid_feeds import list_source_columns
 from slipstream._cuboid.declare import Script
 from slipstream._cuboid.query.sql import Query
 from slipstream._cuboid.schema import AST, Schema
-from slipstream._cuboid.snapshots import files
+from slipstream._cuboid.snapshots import snapshot_files
 from slipstream._cuboid.snapshots.snapshot import Snapshot
-from slipstream._cuboid.sources import list_source_columns
 from slipstream._errors import BadArgument
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import FIELDS, POSITION
 from slipstream._io import outputs
 from slipstream._io.formats.decoding import TYPES
+from slipstream._io.named_feeds import Feed
 from slipstream._io.outputs import CHECKPOINT, COMPACT_EVERY, JOURNAL, REJECTS
-from slipstream._io.sources import Feed
 from slipstream._network.algebra import Builder, Network
 from slipstream._network.boxes.cuboids import CuboidQuery, Keep
 from slipstream._network.running.driving import drive
@@ -107,8 +107,10 @@ def _keep_of(network: Network) -> Keep:
 
 def open_existing(out: Path, network: Network) -> Execution | None:
     """Return the execution in a folder, or None if it is new; refuse a folder with something else."""
-    snapshot = out / files.FOLDER
-    if (snapshot / files.FILE).exists() and files.Catalogue.read(snapshot).cuboids != _keep_of(network).published():
+    snapshot = out / snapshot_files.FOLDER
+    if (snapshot / snapshot_files.FILE).exists() and snapshot_files.Catalogue.read(snapshot).cuboids != _keep_of(
+        network
+    ).published():
         raise BadArgument(
             f"--out {out}: has another cuboid.",
             hint="Give another folder, or the schema it was started with.",

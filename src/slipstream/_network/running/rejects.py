@@ -15,8 +15,8 @@ from slipstream._network.algebra import Arc, Network
 from slipstream._network.boxes.operators import Operator
 from slipstream._network.flow import Train
 from slipstream._network.planning.plan import Plan
-from slipstream._network.tasks.intake import REJECT_TYPES
 from slipstream._network.tasks.sink import Tuples
+from slipstream._network.tasks.train_intake import REJECT_TYPES
 
 REASON = "reason"
 

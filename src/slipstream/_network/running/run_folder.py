@@ -33,16 +33,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from slipstream._archive import open_archive
-from slipstream._cuboid.snapshots.files import FOLDER
+from slipstream._cuboid.snapshots.snapshot_files import FOLDER
 from slipstream._errors import BadArgument
 from slipstream._io import outputs
-from slipstream._io.control import PAUSE, RUN, STOP, Control
+from slipstream._io.control_file import PAUSE, RUN, STOP, Control
+from slipstream._io.named_feeds import Feed, has_ended, is_open, last_offsets
 from slipstream._io.outputs import CHECKPOINT, REJECTS, Outputs, Written, destinations
 from slipstream._io.outputs.destinations import Destination, Destinations, Wheres
+from slipstream._io.readers.recorded_trains import END, Folder
 from slipstream._io.readers.topic import watermarks
-from slipstream._io.readers.trains import END, Folder
-from slipstream._io.sources import Feed, has_ended, is_open, last_offsets
-from slipstream._network import files
+from slipstream._network import yaml_files
 from slipstream._network.algebra import Arc, Filter, Network, Source
 from slipstream._network.boxes import operators
 from slipstream._network.boxes.archive import archive_boxes, make_trip_schema
@@ -50,15 +50,15 @@ from slipstream._network.boxes.cuboids import collect_cuboids
 from slipstream._network.planning.compiler import Compiled, compile_rows
 from slipstream._network.quality import shedding
 from slipstream._network.quality.monitor import Monitor
-from slipstream._network.running import rejects, results
+from slipstream._network.running import output_results, rejects
 from slipstream._network.running.connection_points import PointHistory
 from slipstream._network.running.failures import query_errors
 from slipstream._network.running.recordings import read_inputs, write_trains
-from slipstream._network.running.trains import last_arrival, open_trains, set_arrivals, write_train
+from slipstream._network.running.train_folder import last_arrival, open_trains, set_arrivals, write_train
 from slipstream._network.schemas import Checked, check
-from slipstream._network.sql import expressions
+from slipstream._network.sql import box_expressions
 from slipstream._network.tasks import sink
-from slipstream._network.tasks.intake import REJECT_TYPES, pack_frame, with_source
+from slipstream._network.tasks.train_intake import REJECT_TYPES, pack_frame, with_source
 from slipstream._runtime.job import CONTROL, Job, lock_folder
 from slipstream._runtime.job import FILE as JOB
 from slipstream._runtime.status import has_finished
@@ -135,14 +135,14 @@ class Execution:
             write_trains(folder / "waiting" / name, table, size, 0, pace)
         made._write_recording({"tuples": sum(table.num_rows for table in tables.values())})
         # last, so that a folder with incomplete inputs cannot be opened
-        made._replace(FILE, files.dumps(network))
+        made._replace(FILE, yaml_files.dumps(network))
         return made
 
     @classmethod
     def lay_out(cls, folder: Path, network: Network) -> Execution:
         """Create a folder with the network and no input yet: trains are added later."""
         made = cls._create(folder, network)
-        made._replace(FILE, files.dumps(network))
+        made._replace(FILE, yaml_files.dumps(network))
         return made
 
     @classmethod
@@ -158,7 +158,7 @@ class Execution:
         """Create a folder for feeds, one per source; a function is called when it may write to the folder."""
         made = cls._create(folder, network, parallel, to)
         made.read_from(feeds() if callable(feeds) else feeds)
-        made._replace(FILE, files.dumps(network))
+        made._replace(FILE, yaml_files.dumps(network))
         return made
 
     @classmethod
@@ -180,7 +180,7 @@ class Execution:
                 hint="`slipstream network run FILE --input SOURCE=RECORDING --out DIR` starts one.",
                 code="wrong-file-type",
             )
-        return cls.of(folder, files.load(folder / FILE))
+        return cls.of(folder, yaml_files.load(folder / FILE))
 
     @classmethod
     def of(cls, folder: Path, network: Network) -> Execution:
@@ -238,14 +238,14 @@ class Execution:
 
     def release(self, *, step: bool = False) -> int:
         """Let the waiting trains arrive that are due, or just the next of each source; returns their number."""
-        trains = self.waiting() if step else [train for train in self.waiting() if self._due(train)]
+        trains = self.waiting() if step else [train for train in self.waiting() if self._is_due(train)]
         if step and trains:
             trains = [train for train in trains if train.name == trains[0].name]
         for train in trains:
             self._admit(train)
         return len(trains)
 
-    def _due(self, train: Path) -> bool:
+    def _is_due(self, train: Path) -> bool:
         """Whether the last tuple of a train has arrived by now; recordings without a rate arrive at once."""
         return self.began + last_arrival(train) <= time.time_ns() // 1000
 
@@ -480,7 +480,7 @@ class Execution:
             committed,
             self.to,
             settings=self.kafka,
-            shape=results.own_columns,
+            shape=output_results.own_columns,
             own=self.own,
             keys=made.keys,
         )
@@ -586,17 +586,17 @@ class Execution:
         if name != REJECTS:
             self._arc(name)
         if name in {point.name for point in self.network.kept}:
-            return results.newest_of_history(self._history_trains(name), last)
-        return results.newest_results(self.folder, name, last)
+            return output_results.newest_of_history(self._history_trains(name), last)
+        return output_results.newest_results(self.folder, name, last)
 
     def results(self, spark: SparkSession, output: str) -> DataFrame:
         """Everything an output has delivered, or the history of a view or a connection point, in order."""
         schema = REJECT_TYPES if output == REJECTS else self.checked(spark).schemas[self._arc(output)]
         if output in {point.name for point in self.network.kept}:
-            return results.read_history(spark, self._history_trains(output), schema)
+            return output_results.read_history(spark, self._history_trains(output), schema)
         if output in archive_boxes(self.network):
             return open_archive(spark, self.folder, output)
-        return results.read_output(spark, self.folder, output, schema)
+        return output_results.read_output(spark, self.folder, output, schema)
 
     def _history_trains(self, point: str) -> list[Path]:
         """The trains of a history up to the last commit."""
@@ -629,7 +629,7 @@ def newest_tuples(folder: Path, name: str, last: int = 20) -> list[dict[str, Any
     if not (folder / JOB).exists() or Job.read(folder).kind == KIND:
         return Execution.open(folder).inspect(name, last)
     outputs.visible_files(folder, name)  # raises an error that lists the outputs if there is none of that name
-    return results.newest_results(folder, name, last)
+    return output_results.newest_results(folder, name, last)
 
 
 def collect_destinations(network: Network, more: Wheres) -> dict[str, list[str]]:
@@ -684,6 +684,6 @@ def pushdown_predicate(network: Network, source: str, tapped: Iterable[Arc] = ()
         if not isinstance(node.box, Filter) or Arc(node.name, len(node.box.predicates)) in arcs:
             return ""
         predicates += node.box.predicates
-    if any(arc.origin == source for arc in ends) or any(map(expressions.user_calls, predicates)):
+    if any(arc.origin == source for arc in ends) or any(map(box_expressions.user_calls, predicates)):
         return ""  # every tuple is needed, or the predicates are expensive to evaluate twice
     return " or ".join(f"({predicate})" for predicate in predicates)

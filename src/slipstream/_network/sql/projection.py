@@ -115,11 +115,11 @@ class _Answer:
         for place, row in zip(np.flatnonzero(whole).tolist(), rows, strict=True):
             load = Load.from_bytes(row.chunk, keys) if row.what == PARCELS else Load([])
             if load.parcels and load.parcels[0].stage == SPARK:
-                yield record_batch(self._carried(row, load, table.slice(place + 1, len(load.parcels[0].train))))
+                yield record_batch(self._carry(row, load, table.slice(place + 1, len(load.parcels[0].train))))
             else:
                 yield record_batch([row])
 
-    def _carried(self, row: Row, load: Load, answers: pa.Table) -> Iterator[Row]:
+    def _carry(self, row: Row, load: Load, answers: pa.Table) -> Iterator[Row]:
         """The rows that a parcel becomes."""
         (parcel,) = load.parcels
         number, program = _program(self.superbox, parcel)

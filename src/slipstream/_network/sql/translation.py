@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-from slipstream._network import functions
+from slipstream._network import box_functions
 from slipstream._network.algebra import TYPES, Arc, Filter, Join, Map, Node
 from slipstream._network.planning.plan import Delivery, Plan, Runner, Way
 from slipstream._network.schemas import join_columns
-from slipstream._network.sql import expressions
+from slipstream._network.sql import box_expressions
 from slipstream._network.sql.values import Untranslatable
 from slipstream._network.sql.vector import Expression, translate
 
@@ -37,7 +37,7 @@ class Program:
 class Translations:
     """The expressions of a plan, translated before anything runs."""
 
-    def __init__(self, plan: Plan, tables: functions.Stored | None = None) -> None:
+    def __init__(self, plan: Plan, tables: box_functions.Stored | None = None) -> None:
         self._plan = plan
         self._tables = tables or {}
         self._nodes = {node.name: node for node in plan.checked.nodes}
@@ -46,13 +46,13 @@ class Translations:
         for delivery in plan.deliveries:
             for name, text in delivery.layout.columns.items():
                 for way in delivery.paths:
-                    found = self._found(text, way.arcs[-1])
+                    found = self._look_up(text, way.arcs[-1])
                     if found is not None and found.type != delivery.layout.types[name]:
                         self._expressions[text, way.arcs[-1]] = None
 
     def expression(self, text: str, arc: Arc) -> Expression:
         """An expression over an arc's columns that does not need Spark."""
-        found = self._found(text, arc)
+        found = self._look_up(text, arc)
         assert found is not None
         return found
 
@@ -61,12 +61,12 @@ class Translations:
         text, arc = runner.node.box.predicate, Arc(runner.node.name)  # type: ignore[union-attr]
         left, right = self._plan.checked.inputs(runner.node)
         schema = {f"left.{name}": type_ for name, type_ in left.items()}
-        return self._cached(text, arc, schema | {f"right.{name}": type_ for name, type_ in right.items()})
+        return self._cache(text, arc, schema | {f"right.{name}": type_ for name, type_ in right.items()})
 
-    def _found(self, text: str, arc: Arc) -> Expression | None:
-        return self._cached(text, arc, self._plan.checked.schemas[arc])
+    def _look_up(self, text: str, arc: Arc) -> Expression | None:
+        return self._cache(text, arc, self._plan.checked.schemas[arc])
 
-    def _cached(self, text: str, arc: Arc, schema: dict[str, str]) -> Expression | None:
+    def _cache(self, text: str, arc: Arc, schema: dict[str, str]) -> Expression | None:
         if (text, arc) not in self._expressions:
             try:
                 self._expressions[text, arc] = translate(text, schema, self._tables)
@@ -82,11 +82,11 @@ class Translations:
         if len(prefix) == 1 and self.is_filtered(arc):
             return True
         if isinstance(target, Delivery):
-            return any(self._found(text, arc) is None for text in target.layout.columns.values())
+            return any(self._look_up(text, arc) is None for text in target.layout.columns.values())
         box = self._nodes[target.origin].box
         if isinstance(box, Filter):
-            return any(self._found(text, arc) is None for text in box.predicates[: target.port + 1])
-        return isinstance(box, Map) and any(self._found(text, arc) is None for text in box.columns.values())
+            return any(self._look_up(text, arc) is None for text in box.predicates[: target.port + 1])
+        return isinstance(box, Map) and any(self._look_up(text, arc) is None for text in box.columns.values())
 
     def is_filtered(self, arc: Arc) -> bool:
         """Whether tuples result from a join whose predicate only Spark can check."""
@@ -100,7 +100,7 @@ class Translations:
         sides = self._runners[node.name].sides if node.name in self._runners else ()
         texts = node.box.predicates if isinstance(node.box, Filter) else ()
         texts = tuple(node.box.columns.values()) if isinstance(node.box, Map) else texts
-        return any(self._found(text, node.inputs[0]) is None for text in texts) or any(
+        return any(self._look_up(text, node.inputs[0]) is None for text in texts) or any(
             self.needs_spark(way.arcs, side) for side in sides for way in side.paths
         )
 
@@ -125,12 +125,16 @@ class Translations:
         asked: dict[str, tuple[str, str]] = {}
         for node in self._plan.checked.nodes:
             if arc in node.inputs and isinstance(node.box, Filter | Map):
-                asked |= self._of_filter(node, arc) if isinstance(node.box, Filter) else self._of_map(node, arc)
+                asked |= (
+                    self._translate_filter(node, arc)
+                    if isinstance(node.box, Filter)
+                    else self._translate_map(node, arc)
+                )
         for delivery in self._plan.deliveries:
             if any(way.arcs[-1] == arc for way in delivery.paths):
                 for name, text in delivery.layout.columns.items():
-                    if self._found(text, arc) is None:
-                        asked[text] = (_in_tuple(text), delivery.layout.types[name])
+                    if self._look_up(text, arc) is None:
+                        asked[text] = (_refer_to_tuple(text), delivery.layout.types[name])
         if self.is_filtered(arc):
             box, condition = self._runners[arc.origin].node.box, self._condition(self._runners[arc.origin])
             assert isinstance(box, Join)
@@ -141,30 +145,30 @@ class Translations:
         texts = tuple((text, f"cast({sql} as {TYPES[type_]})", type_) for text, (sql, type_) in asked.items())
         return Program(arc, self._plan.checked.schemas[arc], texts)
 
-    def _of_filter(self, node: Node, arc: Arc) -> dict[str, tuple[str, str]]:
+    def _translate_filter(self, node: Node, arc: Arc) -> dict[str, tuple[str, str]]:
         """The predicates that need Spark; each is computed only for tuples that satisfy none before it."""
         assert isinstance(node.box, Filter)
         found, before = {}, "true"
         for text in node.box.predicates:
-            if self._found(text, arc) is None:
-                found[asked_by(node, text)] = (f"if({before}, {_in_tuple(text)}, null)", "boolean")
-            before += f" and not coalesce({_in_tuple(text)}, false)"
+            if self._look_up(text, arc) is None:
+                found[asked_by(node, text)] = (f"if({before}, {_refer_to_tuple(text)}, null)", "boolean")
+            before += f" and not coalesce({_refer_to_tuple(text)}, false)"
         return found
 
-    def _of_map(self, node: Node, arc: Arc) -> dict[str, tuple[str, str]]:
+    def _translate_map(self, node: Node, arc: Arc) -> dict[str, tuple[str, str]]:
         assert isinstance(node.box, Map)
         types = self._plan.checked.schemas[Arc(node.name)]
         return {
-            text: (_in_tuple(text), types[name])
+            text: (_refer_to_tuple(text), types[name])
             for name, text in node.box.columns.items()
-            if self._found(text, arc) is None
+            if self._look_up(text, arc) is None
         }
 
     def _condition(self, runner: Runner) -> str:
         """The predicate of a join, with the column names of its output."""
         assert isinstance(runner.node.box, Join)
         names = {source: out for out, source in join_columns(*self._plan.checked.inputs(runner.node)).items()}
-        return expressions.rename_columns(
+        return box_expressions.rename_columns(
             runner.node.box.predicate, lambda side, column: _member(names[int(side == "right"), column])
         )
 
@@ -179,8 +183,8 @@ def answer_to(text: str) -> str:
     return f"`{text}"
 
 
-def _in_tuple(text: str) -> str:
-    return f"({expressions.rename_columns(text, lambda _, column: _member(column))})"
+def _refer_to_tuple(text: str) -> str:
+    return f"({box_expressions.rename_columns(text, lambda _, column: _member(column))})"
 
 
 def _member(column: str) -> str:

@@ -153,20 +153,20 @@ def mark_failed(column: Column, where: Bools) -> Column:
 
 def product(a: Array, b: Array) -> Array:
     """Products of whole numbers, as wide as they need to be."""
-    return _exact(operator.mul, a, b, _largest(a) * _largest(b))
+    return _compute_exactly(operator.mul, a, b, _largest(a) * _largest(b))
 
 
 def total(a: Array, b: Array) -> Array:
     """Sums of whole numbers, as wide as they need to be."""
-    return _exact(operator.add, a, b, _largest(a) + _largest(b))
+    return _compute_exactly(operator.add, a, b, _largest(a) + _largest(b))
 
 
 def difference(a: Array, b: Array) -> Array:
     """Differences of whole numbers, as wide as they need to be."""
-    return _exact(operator.sub, a, b, _largest(a) + _largest(b))
+    return _compute_exactly(operator.sub, a, b, _largest(a) + _largest(b))
 
 
-def _exact(operation: Callable[[Array, Array], Array], a: Array, b: Array, largest: int) -> Array:
+def _compute_exactly(operation: Callable[[Array, Array], Array], a: Array, b: Array, largest: int) -> Array:
     """Compute in 64 bits if nothing can overflow, else in integers of any size."""
     if object in (a.dtype, b.dtype) or largest > HIGHEST:
         return _narrow(operation(a.astype(object), b.astype(object)))

@@ -17,8 +17,8 @@ import numpy as np
 from sqlglot import exp
 
 from slipstream._errors import BadInput
-from slipstream._network import functions
-from slipstream._network.sql import expressions
+from slipstream._network import box_functions
+from slipstream._network.sql import box_expressions
 from slipstream._network.sql.values import (
     BOOLEAN,
     DOUBLE,
@@ -76,7 +76,7 @@ class Expression:
         return encode(found, self.type, count)
 
 
-def translate(text: str, schema: Mapping[str, str], tables: functions.Stored | None = None) -> Expression:
+def translate(text: str, schema: Mapping[str, str], tables: box_functions.Stored | None = None) -> Expression:
     """Translate an expression to a function of columns; raises ``Untranslatable`` if only Spark can compute it.
 
     ``tables`` are the stored tables that users' functions read.
@@ -85,7 +85,7 @@ def translate(text: str, schema: Mapping[str, str], tables: functions.Stored | N
     >>> fast.over({"speed": np.array([10, 9]), "limit": np.array([3, 3])}, 2)
     array([1, 0])
     """
-    tree = expressions.parse(text)
+    tree = box_expressions.parse(text)
     typed = _Translator({name.lower(): (name, type_) for name, type_ in schema.items()}, tables or {})
     type_, compute = typed.value(tree)
     if type_.kind not in OF_COLUMN:
@@ -94,7 +94,7 @@ def translate(text: str, schema: Mapping[str, str], tables: functions.Stored | N
 
 
 class _Translator:
-    def __init__(self, schema: Mapping[str, tuple[str, str]], tables: functions.Stored) -> None:
+    def __init__(self, schema: Mapping[str, tuple[str, str]], tables: box_functions.Stored) -> None:
         self.schema = schema
         self.tables = tables
         self.used: set[str] = set()
@@ -678,7 +678,7 @@ def _named(self: _Translator, node: exp.Anonymous) -> tuple[Type, Function]:
         return self.value(arguments[0])
     if name == "pmod":
         return _pmod(self, *arguments)
-    scalar = functions.scalar(name)
+    scalar = box_functions.scalar(name)
     if scalar is None:
         raise Untranslatable(name)
     return _own(scalar, self.values(arguments), self.tables)
@@ -702,7 +702,7 @@ def _pmod(self: _Translator, left: exp.Expr, right: exp.Expr) -> tuple[Type, Fun
 
 
 def _own(
-    scalar: functions.ScalarFunction, arguments: Sequence[tuple[Type, Function]], tables: functions.Stored
+    scalar: box_functions.ScalarFunction, arguments: Sequence[tuple[Type, Function]], tables: box_functions.Stored
 ) -> tuple[Type, Function]:
     """A user's function: it gets what pandas would pass."""
     import pandas as pd

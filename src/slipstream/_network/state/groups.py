@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from slipstream._network.state.tables import INTEGER, NONE, TEXT, StateTable, arrow_texts, length_at
+from slipstream._network.state.tracked_tables import INTEGER, NONE, TEXT, StateTable, arrow_texts, length_at
 from slipstream._runtime.shared_arrays import SharedArray
 from slipstream._tools.numba_tools import Bytes, Longs, compiled, mix
 
@@ -317,7 +317,7 @@ def localise(codes: Longs, local: Longs) -> tuple[Longs, Longs]:
 
 
 @compiled
-def in_groups(local: Longs, count: int) -> tuple[Longs, Longs]:
+def sort_by_group(local: Longs, count: int) -> tuple[Longs, Longs]:
     """The rows sorted by group, stably, and where each group begins."""
     starts = np.zeros(count + 1, np.int64)
     for code in local:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from slipstream._network.state.groups import GROUP, ORDINAL, Columns, Groups, chain
-from slipstream._network.state.tables import INTEGER, NONE, StateTable
+from slipstream._network.state.tracked_tables import INTEGER, NONE, StateTable
 from slipstream._runtime.shared_arrays import SharedArray
 from slipstream._tools.numba_tools import Longs, compiled
 
@@ -71,7 +71,7 @@ def take_out(side: Chains, slots: Longs) -> None:
 
 
 @compiled
-def more_room(found: Longs, needed: int) -> Longs:
+def make_room(found: Longs, needed: int) -> Longs:
     """The same pairs in a longer array, if this one is too short."""
     if needed <= found.shape[0]:
         return found
@@ -88,7 +88,7 @@ def add_partners(mine: Chains, slot: int, theirs: Chains, size: float, found: Lo
     other = theirs.heads[wanted & (theirs.heads.size - 1)]
     while other != NONE and theirs.on[other] >= low:
         if theirs.on[other] <= high and theirs.hashes[other] == wanted:
-            found = more_room(found, count + 1)
+            found = make_room(found, count + 1)
             found[count, 0] = other
             count += 1
         other = theirs.lower[other]
@@ -160,10 +160,10 @@ class Partners:
         kinds = {GROUP: INTEGER, ORDINAL: INTEGER, HASH: INTEGER, **columns}
         self.table = StateTable(kinds, ("after", "lower", "higher"))
         self._next = 0
-        self._heads = self._no_heads(_LEAST)
+        self._heads = self._make_empty_heads(_LEAST)
 
     @staticmethod
-    def _no_heads(count: int) -> SharedArray:
+    def _make_empty_heads(count: int) -> SharedArray:
         heads = SharedArray(np.dtype(np.int64), count)
         heads.array[:] = NONE
         return heads
@@ -190,10 +190,10 @@ class Partners:
 
     def _rehash(self, count: int) -> None:
         self._heads.drop()
-        self._heads = self._no_heads(1 << (2 * count).bit_length())
-        put_all(self.chains, self._in_order()[0])
+        self._heads = self._make_empty_heads(1 << (2 * count).bit_length())
+        put_all(self.chains, self._sort_by_arrival()[0])
 
-    def _in_order(self) -> tuple[Longs, Longs]:
+    def _sort_by_arrival(self) -> tuple[Longs, Longs]:
         """All tuples in the order of their arrival, and their numbers."""
         slots = self.table.slots()
         ordinals = self.table.take(ORDINAL, slots)
@@ -211,7 +211,7 @@ class Partners:
 
     def restore(self) -> None:
         """Rebuild the chains and lists of tuples that were loaded."""
-        slots, ordinals = self._in_order()
+        slots, ordinals = self._sort_by_arrival()
         self._next = int(ordinals[-1]) + 1 if slots.size else 0
         self._list(self.table.take(GROUP, slots), slots)
         self._rehash(max(slots.size, _LEAST))

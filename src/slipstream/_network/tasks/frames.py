@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slipstream._io.sources import Feed
-from slipstream._network.tasks.intake import to_chunks
+from slipstream._io.named_feeds import Feed
+from slipstream._network.tasks.train_intake import to_chunks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

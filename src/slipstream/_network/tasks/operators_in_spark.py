@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from slipstream._cuboid.snapshots.files import FOLDER
+from slipstream._cuboid.snapshots.snapshot_files import FOLDER
 from slipstream._io import outputs
 from slipstream._io.chunks import CHUNK, LAST, OPENING
 from slipstream._io.outputs import REJECTS, Written
@@ -27,9 +27,8 @@ from slipstream._network.flow import Train
 from slipstream._network.planning.plan import Plan
 from slipstream._network.quality.shedding import Marker
 from slipstream._network.running import rejects
-from slipstream._network.state.tables import Log
-from slipstream._network.tasks import intake
-from slipstream._network.tasks.intake import Arrived
+from slipstream._network.state.tracked_tables import Log
+from slipstream._network.tasks import train_intake
 from slipstream._network.tasks.parcels import (
     DELIVERED,
     PARCELS,
@@ -43,6 +42,7 @@ from slipstream._network.tasks.parcels import (
 )
 from slipstream._network.tasks.sink import Sink, Tuples
 from slipstream._network.tasks.superbox import Cargo, StageOutput, Superbox, TrainParcel
+from slipstream._network.tasks.train_intake import Arrived
 from slipstream._runtime.partitions import labels
 from slipstream._runtime.stage import FrameStage, batch_number
 from slipstream._runtime.store import Store
@@ -63,7 +63,7 @@ class Carrier:
         """Send something of every row to every partition, so that all number tuples alike."""
         keys = labels(self.superbox.parallel)
         if row.what == CHUNK:
-            train, load = intake.read_row(self.superbox.plan, row, self.marker)
+            train, load = train_intake.read_row(self.superbox.plan, row, self.marker)
             source = self.superbox.plan.checked.network.sources[row.source].name
             parcels = self.superbox.carry(1, Cargo(sources={source: train}))
             sorter = Sorter(self.superbox.stages.homes, self.superbox.parallel, stage=1)
@@ -98,14 +98,14 @@ class Boxes:
         boxes.ended.restore()
         for state in boxes.states.values():
             state.restore()
-        for kept, mine in boxes._kept(stores):
+        for kept, mine in boxes._list_kept(stores):
             kept.load(mine)
         return boxes
 
     def save(self, stores: Sequence[Store], batch: int, snapshot: Path | None = None, number: int = 0) -> None:
         """Write what changed, and what readers see of it; ``number`` is that of the partition."""
         self.log.save(stores[0])
-        for kept, mine in self._kept(stores):
+        for kept, mine in self._list_kept(stores):
             kept.save(mine, batch)
             if snapshot is not None:
                 kept.publish(snapshot, number, batch)
@@ -122,7 +122,7 @@ class Boxes:
         """The names of the stores: one for all tables, and those of state with its own representation."""
         return ("boxes", *(f"{name}__{store}" for name, kept in list_stores(self.states) for store in kept.stores))
 
-    def _kept(self, stores: Sequence[Store]) -> Iterator[tuple[Kept, list[Store]]]:
+    def _list_kept(self, stores: Sequence[Store]) -> Iterator[tuple[Kept, list[Store]]]:
         rest = iter(stores[1:])
         for _, kept in list_stores(self.states):
             yield kept, [next(rest) for _ in kept.stores]
@@ -161,9 +161,9 @@ class SuperboxStage(FrameStage[Boxes]):
         if arrived.is_opening:
             passing += [row for row in came if row.what == OPENING]
         else:
-            passing += self._passed_on(state, arrived)
+            passing += self._pass_on(state, arrived)
         if passing:
-            yield from self._out(passing)
+            yield from self._send_out(passing)
 
     @property
     def _keys(self) -> Sequence[int]:
@@ -171,14 +171,14 @@ class SuperboxStage(FrameStage[Boxes]):
 
     def _read_arrived(self, rows: list[Row]) -> Arrived:
         if self._number == 1:
-            return intake.read_batch(self._superbox.plan, rows, batch_number(), self._marker)
+            return train_intake.read_batch(self._superbox.plan, rows, batch_number(), self._marker)
         loads = (row for row in sorted(rows, key=lambda row: row.seq) if row.what == PARCELS)
         keys = len(self._superbox.plan.keys)
         parcels = [parcel for row in loads for parcel in Load.from_bytes(row.chunk, keys).parcels]
         ended = [row.source for row in rows if row.what == LAST]
         return Arrived(parcels=parcels, is_opening=any(row.what == OPENING for row in rows), ended=ended)
 
-    def _passed_on(self, state: Boxes, arrived: Arrived) -> Iterator[Row]:
+    def _pass_on(self, state: Boxes, arrived: Arrived) -> Iterator[Row]:
         inboxes: dict[int, list[Train]] = {}
         for parcel in arrived.parcels:
             if parcel.stage == self._number:
@@ -190,7 +190,7 @@ class SuperboxStage(FrameStage[Boxes]):
         released = self._superbox.visit(self._number, state.states, Cargo(arrived.trains, inboxes), last=last)
         yield from (Row(self.key, source, 0, LAST, 0, b"") for source in arrived.ended)
         yield from self._parcels([p for p in arrived.parcels if p.stage != self._number] + released.parcels)
-        yield from self._deliver(released) if self._sink is None else self._written(released, arrived, self._sink)
+        yield from self._deliver(released) if self._sink is None else self._write_results(released, arrived, self._sink)
 
     def _parcels(self, parcels: list[TrainParcel]) -> Iterator[Row]:
         """The rows for later stages."""
@@ -206,7 +206,7 @@ class SuperboxStage(FrameStage[Boxes]):
             parcel = TrainParcel(self._number, self._superbox.plan.outputs[name].layout.id, train)
             yield Row(self.key, 0, 0, DELIVERED, 0, Load([parcel]).to_bytes())
 
-    def _written(self, released: StageOutput, arrived: Arrived, sink: Sink) -> Iterator[Row]:
+    def _write_results(self, released: StageOutput, arrived: Arrived, sink: Sink) -> Iterator[Row]:
         """Write the results for outputs; the first partition also reports the input of the batch."""
         batch = batch_number()
         written = [self._write(name, train, sink, batch) for name, train in released.outputs]
@@ -223,7 +223,7 @@ class SuperboxStage(FrameStage[Boxes]):
         keys = {key: np.ascontiguousarray(train.order[:, place]) for place, key in enumerate(plan.keys)}
         return sink.write(name, Tuples(train.ts, keys, train.columns, plan.outputs[name].layout.types), batch)
 
-    def _out(self, rows: list[Row]) -> Iterator[pd.DataFrame]:
+    def _send_out(self, rows: list[Row]) -> Iterator[pd.DataFrame]:
         if self._number < self._superbox.stages.count or self._sink is None:
             yield to_frame(rows)
         elif words := [json.loads(row.chunk) for row in rows if row.what == REPORT]:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from slipstream._io.chunks import from_arrow_stream, to_arrow_stream
+from slipstream._io.chunks import read_arrow_stream, to_arrow_stream
 from slipstream._network.boxes.window_functions import ARROW_TYPES, nulls
 from slipstream._network.flow import LIST, Array, Train
 from slipstream._network.planning.stages import Home
@@ -104,7 +104,7 @@ def _arrow(values: Array) -> Any:
 
 
 def _train(data: bytes, keys: int) -> Train:
-    table = from_arrow_stream(data)
+    table = read_arrow_stream(data)
     columns = {name: _numpy(table[name]) for name in table.column_names}
     ts = columns[_TS]
     order = np.zeros((ts.size, keys), np.int64)

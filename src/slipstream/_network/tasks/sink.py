@@ -29,7 +29,7 @@ from slipstream._network.boxes.archive import archive_boxes, to_trips
 from slipstream._network.boxes.window_functions import ARROW_TYPES, to_arrow
 from slipstream._network.quality.monitor import Measured
 from slipstream._network.running.connection_points import PointHistory
-from slipstream._network.running.trains import SEQ, TS
+from slipstream._network.running.train_folder import SEQ, TS
 
 __all__ = [
     "COLUMNS",

@@ -19,15 +19,15 @@ from slipstream._network.algebra import Arc, Filter, Join, Map, Node, Schema
 from slipstream._network.boxes.kernels import ARRIVAL, INSTANT, PLACE, PLACES, TRIGGER, TS, State
 from slipstream._network.boxes.operators import Operator, OperatorState, run
 from slipstream._network.boxes.window_functions import NULL_INTEGER, expand
+from slipstream._network.column_types import spark_schema
 from slipstream._network.flow import Train, merge_order, no_tuples, ordinals, sort_train
 from slipstream._network.planning.plan import Delivery, Layout, Plan, Runner, Way
 from slipstream._network.planning.stages import plan_stages
 from slipstream._network.schemas import join_columns
-from slipstream._network.sql import expressions
+from slipstream._network.sql import box_expressions
 from slipstream._network.sql.translation import Prefix, Translations, answer_to, asked_by
 from slipstream._network.state.groups import hashes
 from slipstream._network.state.stored import StoredTable
-from slipstream._network.types import spark_schema
 from slipstream._tools.numba_tools import Bools, Longs
 
 Array = npt.NDArray[Any]
@@ -151,7 +151,7 @@ class Superbox:
                         if len(released):
                             now.trains[Arc(runner.node.name, port)] = released
             for delivery, place, way in self._deliveries[level]:
-                found = self._before(way.arcs, delivery, now)
+                found = self._find_before(way.arcs, delivery, now)
                 if found is not None and len(found):
                     self._send(self._convert(found, delivery, place, way), delivery, now)
         now.parcels += [TrainParcel(SPARK, self._numbers[prefix], train) for prefix, train in now.asked.items()]
@@ -184,7 +184,7 @@ class Superbox:
 
     # --- order-agnostic boxes
 
-    def _before(self, prefix: Prefix, target: Arc | Delivery, now: _Passage) -> Train | None:
+    def _find_before(self, prefix: Prefix, target: Arc | Delivery, now: _Passage) -> Train | None:
         """The tuples at the end of a prefix, for the next box or a delivery; they may have to pass through Spark."""
         found = self._follow(prefix, now)
         if (prefix, target.layout.id if isinstance(target, Delivery) else target) not in self._spark:
@@ -208,7 +208,7 @@ class Superbox:
         if len(arcs) == 1:
             return now.trains.get(arcs[0])
         if arcs not in now.ways:
-            before = self._before(arcs[:-1], arcs[-1], now)
+            before = self._find_before(arcs[:-1], arcs[-1], now)
             now.ways[arcs] = self._pass(before, arcs[-2], arcs[-1]) if before is not None and len(before) else None
         return now.ways[arcs]
 
@@ -243,7 +243,7 @@ class Superbox:
         return train
 
     def _column(self, train: Train, text: str, arc: Arc) -> Array:
-        for name in (expressions.bare(text), answer_to(text)):
+        for name in (box_expressions.bare(text), answer_to(text)):
             if name in train.columns:
                 return train.columns[name]
         return self.translations.expression(text, arc).over(train.columns, len(train))
@@ -312,9 +312,9 @@ class Superbox:
             order[:, self.plan.levels[runner.node.name]] += place
         columns = {name: released[old] for name, old in zip(runner.origin.columns, runner.results, strict=True)}
         train = Train(released[TS], shed, order, columns)
-        return self._matching(runner, train) if isinstance(runner.node.box, Join) else train
+        return self._keep_matching(runner, train) if isinstance(runner.node.box, Join) else train
 
-    def _matching(self, runner: Runner, train: Train) -> Train:
+    def _keep_matching(self, runner: Runner, train: Train) -> Train:
         """Apply the predicate of a join; its kernel has checked only the window and the equalities."""
         predicate = self.translations.predicate(runner)
         if predicate is None:
@@ -362,7 +362,7 @@ class Superbox:
         keys[:, self.plan.levels[node.name]] += np.maximum(two, 0)
         names = join_columns(*self.plan.checked.inputs(node))
         found = {
-            out: train.columns[column][one] if where == side else _or_null(table[column], two)
+            out: train.columns[column][one] if where == side else _take_or_null(table[column], two)
             for out, (where, column) in names.items()
         }
         if self.translations.is_filtered(Arc(node.name)):
@@ -380,7 +380,7 @@ def _find_satisfied(train: Train, box: Join) -> Bools:
     return np.asarray(met | ((train.columns[_ROW] < 0) & ~with_some))
 
 
-def _or_null(values: Array, places: Longs) -> Array:
+def _take_or_null(values: Array, places: Longs) -> Array:
     """Values at places, null where the place is -1."""
     null: Any = {"f": np.nan, "O": None}.get(values.dtype.kind, NULL_INTEGER)
     padded = np.append(values, np.array([null], values.dtype))
@@ -401,7 +401,7 @@ def _merge_sides(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Long
         place[sorted_] = np.arange(sorted_.size)
     for side, trains in zip(runner.sides, sides, strict=True):
         if not trains:
-            inputs.append(_nothing(side.layout))
+            inputs.append(_make_empty(side.layout))
             continue
         train = Train.concat(trains)
         mine = np.arange(len(train)) if sorted_ is None else place[begin : begin + len(train)]
@@ -417,7 +417,7 @@ def _sort_sides(runner: Runner, sides: Sequence[Sequence[Train]]) -> tuple[Longs
     inputs = []
     for side, train in zip(runner.sides, trains, strict=True):
         if train is None:
-            inputs.append(_nothing(side.layout) | {INSTANT: np.empty(0, np.int64)})
+            inputs.append(_make_empty(side.layout) | {INSTANT: np.empty(0, np.int64)})
         else:
             place, instant = np.arange(len(train)), np.ascontiguousarray(train.order[:, 0])
             inputs.append({TS: train.ts, ARRIVAL: place, INSTANT: instant, **train.columns})
@@ -444,7 +444,7 @@ def _input(train: Train, place: Longs) -> dict[str, Array]:
     return {TS: train.ts, ARRIVAL: place, **train.columns}
 
 
-def _nothing(layout: Layout) -> dict[str, Array]:
+def _make_empty(layout: Layout) -> dict[str, Array]:
     return {TS: np.empty(0, np.int64), ARRIVAL: np.empty(0, np.int64), **no_tuples(layout.types)}
 
 
@@ -460,7 +460,7 @@ class LookUp:
     @classmethod
     def build(cls, box: Join, side: int, schema: Schema, table: Mapping[str, Array]) -> LookUp:
         """Build the index for a stream on one side of a join."""
-        equal = expressions.equalities(box.predicate)
+        equal = box_expressions.equalities(box.predicate)
         mine, theirs = [pair[side] for pair in equal], [table[pair[1 - side]] for pair in equal]
         floats = [
             values.dtype != object and (values.dtype.kind == "f" or schema[name] == "float")
