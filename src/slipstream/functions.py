@@ -76,10 +76,10 @@ def register(spark: SparkSession) -> None:
     1  van-2  1000.0
     2  van-3     0.0
     """
-    from slipstream._trajectories import sql
+    from slipstream._trajectories import table_function
 
     _register_operators(spark)
-    sql.register(spark)
+    table_function.register(spark)
 
 
 def _column(given: Columnlike) -> Column:

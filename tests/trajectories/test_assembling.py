@@ -15,7 +15,7 @@ from slipstream._moving import types
 from slipstream._moving.systems import System
 from slipstream._trajectories import assembling
 from slipstream._trajectories.assembling import Assembler, assemble
-from slipstream._trajectories.rules import Rules
+from slipstream._trajectories.trip_rules import Rules
 from trajectories.oracle import Row, Trips, divide
 
 SECOND = 1_000_000

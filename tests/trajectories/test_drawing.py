@@ -11,7 +11,7 @@ import slipstream as ss
 from console.browsing import any_chromium
 from moving.oracle import moving
 from slipstream._errors import BadArgument, BadInput
-from slipstream._trajectories import drawing
+from slipstream._trajectories import trip_maps
 from trajectories.test_exchange import BUS, VAN
 
 NAMES = {"</script><b>van": VAN, "bus": BUS}
@@ -46,7 +46,7 @@ def test_where_there_are_too_many_positions_every_nth_is_drawn():
     seconds = np.arange(1001)
     long = moving([[(int(s), 400_000.0 + 10 * s, 5_800_000.0) for s in seconds]])
     table = ss.Trips.from_points({"a": long})._of.some(1)
-    found = drawing.prepare(table, "", most=100)
+    found = trip_maps.prepare(table, "", most=100)
     assert found.step == 11
     assert found.tracks[0].t[[0, -1]].tolist() == [0, 1_000_000]
     assert found.tracks[0].speed.round(9).tolist() == [36.0] * (len(found.tracks[0].t) - 1)

@@ -17,7 +17,7 @@ import slipstream as ss
 from moving.oracle import moving
 from slipstream._errors import BadArgument, BadInput
 from slipstream._trajectories.exchange.binary import decode_meos, encode_meos
-from slipstream._trajectories.exchange.export import WRITERS
+from slipstream._trajectories.exchange.interchange import WRITERS
 from slipstream._trajectories.inputs import gpx_rows, kml_rows
 
 pymeos = pytest.importorskip("pymeos")

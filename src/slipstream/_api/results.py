@@ -13,14 +13,9 @@ import pyarrow as pa
 from slipstream._api import html
 from slipstream._api.committed import batch_at, own_columns, quote_columns
 from slipstream._api.streams import Published
-<<<<<<< HEAD
-from slipstream._api.trip_tables import Archived
+from slipstream._api.trip_origins import Archived
 from slipstream._api.trips import Trips
-from slipstream._archive.files import TRIPS
-=======
-from slipstream._api.trips import Archived, Trips
 from slipstream._archive.trip_tables import TRIPS
->>>>>>> main
 from slipstream._cuboid.query.one_off import run_query
 from slipstream._cuboid.snapshots.snapshot import Cuboid, Snapshot
 from slipstream._cuboid.snapshots.snapshot_files import FILE as CATALOGUE

@@ -14,7 +14,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from slipstream._api import type_names
 from slipstream._api.reports import toll_columns
 from slipstream._cuboid.schema import AST
 from slipstream._errors import BadArgument, BadInput
@@ -48,6 +47,7 @@ from slipstream._network.schemas import check
 from slipstream._network.sql.box_expressions import column
 from slipstream._spark import session
 from slipstream._spark.shipping import ship
+from slipstream._tools import durations
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -285,9 +285,9 @@ class Stream:
         >>> slow.schema
         {'segment': 'bigint', 'time': 'bigint', 'cars': 'bigint'}
         """
-        length = type_names.seconds(size, "size")
-        step = length if every is None else type_names.seconds(every, "every")
-        return Window(self, on, length, step, _names(by), type_names.seconds(lateness, "lateness"))
+        length = durations.seconds(size, "size")
+        step = length if every is None else durations.seconds(every, "every")
+        return Window(self, on, length, step, _names(by), durations.seconds(lateness, "lateness"))
 
     def running(
         self, added: Mapping[str, str] | None = None, /, *, by: str | Iterable[str] = (), **functions: str
@@ -398,7 +398,7 @@ class Stream:
                 code="conflicting-options",
             )
         order = Order(time, slack)
-        return self._with(Join(on, type_names.seconds(within, "within"), order, order), other)
+        return self._with(Join(on, durations.seconds(within, "within"), order, order), other)
 
     def latest(self, other: Stream, by: str | Iterable[str]) -> Stream:
         """Put beside each tuple the newest tuple of ``other`` with the same values in ``by``; null if there is none.
@@ -450,7 +450,7 @@ class Stream:
         ['vid', 'time', 'lav', 'toll']
         """
         chosen = _rules(rules)
-        late = type_names.seconds(lateness, "lateness")
+        late = durations.seconds(lateness, "lateness")
         if late != int(late):
             raise BadArgument(
                 f"lateness {lateness!r}: tolling works on whole seconds.",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from slipstream._api.trip_tables import Computed
+from slipstream._api.trip_origins import Computed
 from slipstream._api.trips import Trips
 from slipstream._errors import BadArgument
 from slipstream._moving import Plane
@@ -19,7 +19,7 @@ from slipstream._tools.locations import local
 from slipstream._trajectories.building import build
 from slipstream._trajectories.inputs import Input, read_frame
 from slipstream._trajectories.mapping import Mapping, make_mapping
-from slipstream._trajectories.rules import Rules
+from slipstream._trajectories.trip_rules import Rules
 
 if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame

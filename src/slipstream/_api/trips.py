@@ -12,12 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from slipstream._api import html
-<<<<<<< HEAD
-from slipstream._api.committed import quoted
-from slipstream._api.trip_tables import TRIP, Computed, Recorded, Stored, TripTable
-=======
-from slipstream._api.committed import batch_at, own_columns, quote_columns
->>>>>>> main
+from slipstream._api.committed import quote_columns
+from slipstream._api.trip_origins import TRIP, Computed, Recorded, Stored, TripTable
 from slipstream._errors import BadArgument
 from slipstream._moving import MovingPoint, Plane, register, tracks
 from slipstream._moving.files import Reading
@@ -25,71 +21,15 @@ from slipstream._moving.systems import System
 from slipstream._moving.value import to_arrow
 from slipstream._spark import session
 from slipstream._tools.locations import local
-from slipstream._trajectories import drawing
+from slipstream._trajectories import trip_maps
 from slipstream._trajectories.data import Data, write
-from slipstream._trajectories.exchange.export import export
+from slipstream._trajectories.exchange.interchange import export
 from slipstream._trajectories.exchange.tables import is_temporal, read_temporal
 
 if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame
     from pyspark.sql import DataFrame, SparkSession
 
-<<<<<<< HEAD
-=======
-#: the column of moving points in a table of trips
-TRIP = "Trip"
-
-
-@dataclass(frozen=True)
-class Archived:
-    """The trips that a job has archived, up to a batch."""
-
-    folder: Path
-    name: str
-    until: int | None = None
-
-    def __str__(self) -> str:
-        return f"{self.name} of {self.folder}"
-
-    def as_of(self, moment: int | datetime) -> Archived:
-        return replace(self, until=batch_at(self.folder, moment))
-
-    def to_spark(self, spark: SparkSession) -> DataFrame:
-        rows = outputs.to_frame(spark, self.folder, self.name, until=self.until)
-        return rows.select(*quote_columns(own_columns(rows.columns)))
-
-    def some(self, rows: int) -> pa.Table:
-        return outputs.read_newest(self.folder, self.name, rows, until=self.until)
-
-    def __len__(self) -> int:
-        return int(outputs.read(self.folder, self.name, [BATCH], until=self.until).num_rows)
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """Trips that were read from files."""
-
-    where: str
-    table: pa.Table
-
-    def __str__(self) -> str:
-        return self.where
-
-    def as_of(self, moment: int | datetime) -> Recorded:  # noqa: ARG002
-        raise BadArgument(
-            f"{self.where}: trips of files have no past.", hint="Use as_of on the trips of a job.", code="not-kept"
-        )
-
-    def to_spark(self, spark: SparkSession) -> DataFrame:
-        return spark.createDataFrame(self.table)
-
-    def some(self, rows: int) -> pa.Table:
-        return self.table.slice(0, rows)
-
-    def __len__(self) -> int:
-        return int(self.table.num_rows)
-
->>>>>>> main
 
 @dataclass(frozen=True)
 class Trips:
@@ -282,7 +222,7 @@ class Trips:
         """Return a TrajectoryCollection; needs MovingPandas. ``crs`` is by default that of the trips."""
         return tracks.to_movingpandas(self.to_points(id), crs or self.crs or None)
 
-    def explore(self, *, trips: int = drawing.MOST_TRIPS) -> Map:
+    def explore(self, *, trips: int = trip_maps.MOST_TRIPS) -> Map:
         """Return a map to look at in a notebook: with a slider for the time, and colours for the speed.
 
         It shows at most so many ``trips``, and needs no network: it has no background.
@@ -292,12 +232,12 @@ class Trips:
         >>> ss.Trips.from_points({"van": van}).explore()
         <Map points: 1 trip>
         """
-        found = drawing.prepare(self._some(trips), self.crs)
-        return Map(str(self._of), drawing.make_page(found, str(self._of)), found.trips)
+        found = trip_maps.prepare(self._some(trips), self.crs)
+        return Map(str(self._of), trip_maps.make_page(found, str(self._of)), found.trips)
 
-    def draw(self, out: str | Path, *, trips: int = drawing.MOST_TRIPS) -> None:
+    def draw(self, out: str | Path, *, trips: int = trip_maps.MOST_TRIPS) -> None:
         """Write the map of :meth:`explore` as a page (.html), or a picture of it (.png, .svg, .pdf)."""
-        drawing.draw(self._some(trips), self.crs, str(self._of), Path(local(out) if isinstance(out, str) else out))
+        trip_maps.draw(self._some(trips), self.crs, str(self._of), Path(local(out) if isinstance(out, str) else out))
 
     def export(self, out: str | Path, format: str = "") -> None:
         """Write the trips in a format of others: one file, or for GPX a folder.

@@ -1,4 +1,4 @@
-"""Types by Spark's names, and durations such as "30 s"."""
+"""Types by Spark's names."""
 
 from __future__ import annotations
 
@@ -50,37 +50,3 @@ def arrow_type(name: str, type_: Any) -> str:
         hint="Columns are bigint, double, string or boolean. Convert it, or leave it out with schema=.",
         code="bad-type",
     )
-<<<<<<< HEAD:src/slipstream/_api/types.py
-=======
-
-
-def seconds(duration: str | float | timedelta, what: str = "duration") -> float:
-    """Return a duration in seconds: a number, a ``timedelta``, or text such as "90 s", "1 minute" or "2h".
-
-    >>> seconds("1 minute"), seconds("2h"), seconds(30), seconds("500 ms")
-    (60, 7200, 30, 0.5)
-    >>> seconds("soon", "size")
-    Traceback (most recent call last):
-        ...
-    slipstream._errors.BadArgument: size 'soon': not a duration.
-    Write a number of seconds, or "30 s", "1 minute", "2 hours", "1 day".
-    """
-    if isinstance(duration, timedelta):
-        return _as_whole(duration.total_seconds())
-    if isinstance(duration, int | float) and not isinstance(duration, bool):
-        return duration
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", str(duration).lower())
-    if not found or found[2] not in {"", *_SECONDS}:
-        raise BadArgument(
-            f"{what} {duration!r}: not a duration.",
-            hint='Write a number of seconds, or "30 s", "1 minute", "2 hours", "1 day".',
-            code="malformed-value",
-            found=duration,
-        )
-    return _as_whole(float(found[1]) * _SECONDS.get(found[2], 1))
-
-
-def _as_whole(number: float) -> float:
-    """A whole number as an integer: windows of integers have whole sizes."""
-    return int(number) if number == int(number) else number
->>>>>>> main:src/slipstream/_api/type_names.py

@@ -121,7 +121,7 @@ def build(
     from slipstream._moving.systems import System, require_metric
     from slipstream._trajectories.inputs import Input
     from slipstream._trajectories.mapping import make_mapping
-    from slipstream._trajectories.rules import Rules
+    from slipstream._trajectories.trip_rules import Rules
 
     named = _parse_columns(columns or [])
     mapping = make_mapping(
@@ -169,7 +169,7 @@ def _parse_columns(pairs: list[str]) -> dict[str, str]:
 
 
 def _summarise(made: Any) -> dict[str, Any]:
-    from slipstream._api.trip_tables import count_facts
+    from slipstream._api.trip_origins import count_facts
 
     system = made.system
     return count_facts(made.counts) | {"crs": made.crs or "metres", "system": system.title if system else ""}
@@ -210,17 +210,17 @@ def draw(
     """
     check_there(data, hint=_NO_DATA)
     check_writable(out, "--out")
-    from slipstream._trajectories import drawing
+    from slipstream._trajectories import trip_maps
     from slipstream._trajectories.data import Data as Folder
 
-    drawing.check_format(out)
+    trip_maps.check_format(out)
     opened = Folder.open(data)
-    found = drawing.draw(opened.read_some(trips), opened.crs, data.name, out)
+    found = trip_maps.draw(opened.read_some(trips), opened.crs, data.name, out)
     facts = {"out": str(out), "trips": found.trips, "of": opened.counts.trips, "every_nth_position": found.step}
     if as_json:
         show(facts, as_json=True)
     else:
-        say(f"{'Map' if out.suffix.lower() == drawing.HTML else 'Picture'}: {out} ({found.trips:,} trips)")
+        say(f"{'Map' if out.suffix.lower() == trip_maps.HTML else 'Picture'}: {out} ({found.trips:,} trips)")
 
 
 @app.command()
@@ -254,10 +254,10 @@ def export(
         raise BadArgument(f"--out {out}: exists.", hint=HINT, code="exists")
     check_makeable(out)
     from slipstream._trajectories.data import Data as Folder
-    from slipstream._trajectories.exchange import export as formats
+    from slipstream._trajectories.exchange import interchange
 
-    chosen = formats.choose_format(out, format_)
+    chosen = interchange.choose_format(out, format_)
     opened = Folder.open(data)
     with replacing(out, overwrite, "*.gpx"):
-        formats.export(opened.read_batches(), opened.crs, out, chosen)
+        interchange.export(opened.read_batches(), opened.crs, out, chosen)
     show({"out": str(out), "format": chosen, "trips": opened.counts.trips}, as_json=as_json)

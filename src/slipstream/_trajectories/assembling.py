@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from slipstream._archive.trajectories import moving_points
+from slipstream._archive.ended_trips import moving_points
 from slipstream._moving import types
 from slipstream._moving.systems import System
 from slipstream._tools.numba_tools import Bools, Floats, Ints, Longs
 from slipstream._trajectories.judging import find_last_break, judge
-from slipstream._trajectories.rules import OUTSIDE, REASONS, VERTEX, Rules
+from slipstream._trajectories.trip_rules import OUTSIDE, REASONS, VERTEX, Rules
 
 #: columns of the result beside ``id`` and those to keep: of trips, then of rejects
 NUMBER, TRIP, REASON, TIME, X, Y, GIVEN = "number", "Trip", "reason", "time", "x", "y", "given"

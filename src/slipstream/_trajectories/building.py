@@ -17,7 +17,7 @@ from slipstream._moving.systems import CRS_KEY, System, require_metric
 from slipstream._spark import session, workers
 from slipstream._trajectories.assembling import GIVEN, NUMBER, REASON, TIME, TRIP, Assembler, X, Y, assemble
 from slipstream._trajectories.mapping import Mapping, read_positions
-from slipstream._trajectories.rules import REASONS, Rules
+from slipstream._trajectories.trip_rules import REASONS, Rules
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from slipstream._archive.files import TRIPS
+from slipstream._archive.trip_tables import TRIPS
 from slipstream._errors import MALFORMED, BadInput
 from slipstream._moving.systems import CRS_KEY, System
 from slipstream._spark import session

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from slipstream._errors import MALFORMED, BadArgument, BadInput, Unavailable
+from slipstream._errors import MALFORMED, BadArgument, BadInput
+from slipstream._tools.extras import require
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -229,7 +230,36 @@ def _read_csv(spark: SparkSession, source: Input) -> DataFrame:
 
 
 def _read_parquet(spark: SparkSession, source: Input) -> DataFrame:
-    return spark.read.parquet(*_paths(source))
+    files = _matching(source.where, PARQUET)
+    schema = pq.read_schema(files[0])
+    if any(pa.types.is_timestamp(one.type) and one.type.unit == "ns" for one in schema):
+        return _read_nanoseconds(spark, files, schema)
+    return spark.read.parquet(*map(_escape, files))
+
+
+def _read_nanoseconds(spark: SparkSession, files: list[Path], schema: pa.Schema) -> DataFrame:
+    """Files with nanoseconds, as pandas writes them: Spark refuses them, so that Arrow reads them in its tasks."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    plain = pa.schema([pa.field(one.name, _microseconds(one.type)) for one in schema])
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for path in batch["path"].to_pylist():
+                with pq.ParquetFile(path) as file:
+                    for rows in file.iter_batches():
+                        columns = [rows[name].cast(plain.field(name).type, safe=False) for name in plain.names]
+                        yield pa.RecordBatch.from_arrays(columns, schema=plain)
+
+    paths = spark.createDataFrame(pa.table({"path": [str(file.absolute()) for file in files]}))
+    spread = paths.repartition(min(len(files), spark.sparkContext.defaultParallelism * 4))
+    return spread.mapInArrow(run, from_arrow_schema(plain, prefer_timestamp_ntz=True))
+
+
+def _microseconds(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(kind):
+        return kind.value_type
+    return pa.timestamp("us", tz=kind.tz) if pa.types.is_timestamp(kind) else kind
 
 
 def _read_delta(spark: SparkSession, source: Input) -> DataFrame:
@@ -336,14 +366,9 @@ def _name(path: str) -> str:
 
 def gtfs_messages() -> Any:
     """Return the messages of GTFS-realtime; they are optional."""
-    try:
-        from google.transit import gtfs_realtime_pb2
-    except ImportError as error:
-        raise Unavailable(
-            "gtfs-realtime-bindings is not installed.",
-            hint="Install it with: pip install '.[gtfs]'",
-            code="missing-software",
-        ) from error
+    require("gtfs", "GTFS-realtime")
+    from google.transit import gtfs_realtime_pb2
+
     return gtfs_realtime_pb2
 
 

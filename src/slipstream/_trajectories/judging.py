@@ -1,4 +1,4 @@
-"""The kernel that divides sorted positions into trips and rejects; ``rules`` says in words what it computes.
+"""The kernel that divides sorted positions into trips and rejects; ``trip_rules`` says in words what it computes.
 
 A silence between two neighbouring positions, or another mover, resets everything it knows. So the positions between two
 such *breaks* can be judged on their own: all that has to be carried from one batch to the next is the positions since
@@ -11,7 +11,7 @@ import numpy as np
 
 from slipstream._feeds.trip import begins_trip
 from slipstream._tools.numba_tools import Bools, Bytes, Floats, Longs, compiled
-from slipstream._trajectories.rules import CONFLICT, DUPLICATE, JUMP, VERTEX
+from slipstream._trajectories.trip_rules import CONFLICT, DUPLICATE, JUMP, VERTEX
 
 
 @compiled

@@ -15,7 +15,7 @@ from slipstream._errors import BadArgument
 from slipstream._moving.files import PLACES
 from slipstream._moving.plane import Plane
 from slipstream._moving.systems import WGS84, System
-from slipstream._trajectories import rules
+from slipstream._trajectories import trip_rules
 from slipstream._trajectories.assembling import GIVEN, NUMBER, REASON, TIME, TRIP, X, Y
 
 if TYPE_CHECKING:
@@ -265,16 +265,16 @@ def _reason(mapping: Mapping) -> Column:
     no_place, places = x.isNull() | y.isNull(), (sf.col(X), sf.col(Y))
     finite = reduce(lambda a, b: a & b, (sf.abs(place) < sf.lit(float("inf")) for place in places))
     checks = [
-        (rules.NO_ID, sf.col("id").isNull()),
-        (rules.NO_TIME, time.isNull()),
-        (rules.BAD_TIME, sf.col(TIME).isNull()),
-        (rules.NO_PLACE, no_place),
-        (rules.BAD_PLACE, sf.col(X).isNull() | sf.col(Y).isNull()),
-        (rules.NOT_FINITE, ~finite | sf.isnan(X) | sf.isnan(Y)),
+        (trip_rules.NO_ID, sf.col("id").isNull()),
+        (trip_rules.NO_TIME, time.isNull()),
+        (trip_rules.BAD_TIME, sf.col(TIME).isNull()),
+        (trip_rules.NO_PLACE, no_place),
+        (trip_rules.BAD_PLACE, sf.col(X).isNull() | sf.col(Y).isNull()),
+        (trip_rules.NOT_FINITE, ~finite | sf.isnan(X) | sf.isnan(Y)),
     ]
     if mapping.in_degrees:
         on_globe = (sf.abs(sf.col(X)) <= 180) & (sf.abs(sf.col(Y)) <= 90)
-        checks.append((rules.OFF_GLOBE, ~on_globe))
+        checks.append((trip_rules.OFF_GLOBE, ~on_globe))
     first, *others = checks
     reason = sf.when(first[1], first[0])
     for name, holds in others:

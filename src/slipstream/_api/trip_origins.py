@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from slipstream._api.committed import batch_at, own_columns, quoted
+from slipstream._api.committed import batch_at, own_columns, quote_columns
 from slipstream._errors import BadArgument
 from slipstream._io import outputs
 from slipstream._io.outputs import BATCH
@@ -73,7 +73,7 @@ class Archived:
 
     def _read(self, spark: SparkSession, name: str) -> DataFrame:
         rows = outputs.to_frame(spark, self.folder, name, until=self.until)
-        return rows.select(*quoted(own_columns(rows.columns)))
+        return rows.select(*quote_columns(own_columns(rows.columns)))
 
     def facts(self) -> dict[str, Any]:
         return {"trips": len(self)}

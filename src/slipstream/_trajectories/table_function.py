@@ -22,10 +22,10 @@ from slipstream._errors import BadArgument
 from slipstream._moving import types
 from slipstream._moving.systems import WGS84, System, require_metric
 from slipstream._spark import workers
-from slipstream._trajectories import rules
+from slipstream._trajectories import trip_rules
 from slipstream._trajectories.assembling import GIVEN, REASON, TIME, Assembler, X, Y, assemble
 from slipstream._trajectories.mapping import find_place
-from slipstream._trajectories.rules import Rules
+from slipstream._trajectories.trip_rules import Rules
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -103,14 +103,14 @@ def _reason(id_: pa.Array, time: pa.Array, x: pa.Array, y: pa.Array, *, in_degre
     """Why rows cannot be used, as ``mapping`` finds it in Spark; null where they can."""
     finite = pc.fill_null(pc.and_(pc.is_finite(x), pc.is_finite(y)), False)
     checks = [
-        (rules.NO_ID, pc.is_null(id_)),
-        (rules.NO_TIME, pc.is_null(time)),
-        (rules.NO_PLACE, pc.or_(pc.is_null(x), pc.is_null(y))),
-        (rules.NOT_FINITE, pc.invert(finite)),
+        (trip_rules.NO_ID, pc.is_null(id_)),
+        (trip_rules.NO_TIME, pc.is_null(time)),
+        (trip_rules.NO_PLACE, pc.or_(pc.is_null(x), pc.is_null(y))),
+        (trip_rules.NOT_FINITE, pc.invert(finite)),
     ]
     if in_degrees:
         off = pc.or_(pc.greater(pc.abs(x), 180.0), pc.greater(pc.abs(y), 90.0))
-        checks.append((rules.OFF_GLOBE, pc.fill_null(off, False)))
+        checks.append((trip_rules.OFF_GLOBE, pc.fill_null(off, False)))
     conditions = pa.StructArray.from_arrays([one for _, one in checks], names=[name for name, _ in checks])
     return pc.case_when(conditions, *(pa.scalar(name) for name, _ in checks))
 
