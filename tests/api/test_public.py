@@ -78,7 +78,7 @@ def test_every_public_method_has_a_description(name: str) -> None:
 
 
 def test_functions_has_every_operator_with_its_parameters() -> None:
-    assert set(functions.__all__) == {*moving.names(), "register"}
+    assert set(functions.__all__) == {*moving.names(), "register", "check_systems"}
     arity = {one.name: one.arity for one in moving.FUNCTIONS} | {name: n for name, (_, _, n) in moving.ON_ARROW.items()}
     for name, count in arity.items():
         assert len(inspect.signature(getattr(functions, name)).parameters) == count, name

@@ -222,6 +222,29 @@ class Trips:
         """Return a TrajectoryCollection; needs MovingPandas. ``crs`` is by default that of the trips."""
         return tracks.to_movingpandas(self.to_points(id), crs or self.crs or None)
 
+    def to_lonlat(self, spark: SparkSession | None = None) -> DataFrame:
+        """Return the positions of the trips as a Spark DataFrame: id, time, lon and lat, in degrees (WGS 84).
+
+        >>> import slipstream as ss
+        >>> van = ss.MovingPoint.from_wkt("[POINT(391391 5817855)@2026-05-04, POINT(392069 5817840)@2026-05-05]")
+        >>> ss.Trips.from_points({"van": van}, crs="EPSG:32633").to_lonlat().toPandas().round(4)
+            id       time    lon   lat
+        0  van 2026-05-04  13.40  52.5
+        1  van 2026-05-05  13.41  52.5
+        """
+        from slipstream import functions
+
+        if not self.crs:
+            raise BadArgument(
+                f"{self!r}: the reference system is not known.",
+                hint="Build the trips with crs=.",
+                code="bad-coordinates",
+            )
+        rows = self.to_spark(spark)
+        globe = rows.select("id", functions.to_lonlat(TRIP, self.crs).alias("globe"))
+        zipped = globe.selectExpr("id", "inline(arrays_zip(globe.t, globe.lon, globe.lat))")
+        return zipped.withColumnRenamed("t", "time")
+
     def explore(self, *, trips: int = trip_maps.MOST_TRIPS) -> Map:
         """Return a map to look at in a notebook: with a slider for the time, and colours for the speed.
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 from numba.core.errors import NumbaError
 
 from slipstream._errors import BadArgument, BadInput
-from slipstream._moving import columns, motion, nearness, places, types
+from slipstream._moving import columns, globe, mixing, motion, nearness, places, types
 from slipstream._moving.columns import IPoints, Lines, MBools, MPoints, MReals, Periods, Points
 from slipstream._spark import workers
 from slipstream._tools.numba_tools import Bools, Longs
@@ -357,6 +357,8 @@ ON_ARROW: dict[str, tuple[types.Type, Callable[..., pa.Array], int]] = {
     "circle": (types.REGION, _circle, 3),
     "united": (types.PERIODS, _united, 1),
     "problem": (types.TEXT, _problem, 1),
+    "to_lonlat": (globe.LONLAT, globe.to_lonlat, 2),
+    "geodesic_length": (types.REAL, globe.geodesic_length, 2),
     **_lift_operators(),
 }
 
@@ -422,4 +424,9 @@ def operator(name: str) -> Callable[..., Column]:
         returns, call, arity = function.returns, function, function.arity
     workers.use_this_python()
     made: Callable[..., Column] = _arrow_udf(call, arity, returns.sql)
-    return made
+
+    def apply(*given: Column | str) -> Column:
+        mixing.refuse_mixed(name, given)
+        return made(*given)
+
+    return apply
