@@ -352,8 +352,8 @@ def kml_rows(path: str, content: bytes) -> list[tuple[Any, ...]]:
     stem = Path(_name(path)).stem
     return [
         (place.findtext("{*}name") or stem, when.text, *[*(coordinate.text or "").split(), "", ""][:2], stem)
-        for place in _parse_xml(path, content, "KML").iter("{*}Placemark")
-        for track in place.iter("{*}Track")
+        for place in _parse_xml(path, content, "KML").iterfind(".//{*}Placemark")
+        for track in place.iterfind(".//{*}Track")
         for when, coordinate in zip(track.iterfind("{*}when"), track.iterfind("{*}coord"), strict=False)
     ]
 
