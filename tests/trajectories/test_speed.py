@@ -36,6 +36,8 @@ def test_ten_million_positions(spark, tmp_path: Path):
     built = time.perf_counter()
     trips.write(tmp_path / "data")
     written = time.perf_counter()
-    print(f"\n{count:,} positions: built in {built - started:.1f} s, written in {written - built:.1f} s; {trips.counts}")
+    print(
+        f"\n{count:,} positions: built in {built - started:.1f} s, written in {written - built:.1f} s; {trips.counts}"
+    )
     print(f"CPU of the driver's Python: {time.process_time() - used:.1f} s")
     assert trips.counts["rows"] == count

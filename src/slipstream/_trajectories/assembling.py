@@ -40,7 +40,8 @@ class _Positions(NamedTuple):
     y: Floats
 
     def cut(self, first: int, end: int) -> _Positions:
-        return _Positions(self.rows.slice(first, end - first), *(column[first:end] for column in self[1:]))
+        columns: list[Any] = [column[first:end] for column in self[1:]]
+        return _Positions(self.rows.slice(first, end - first), *columns)
 
 
 @dataclass
@@ -88,7 +89,7 @@ class Assembler:
 
     def _wait(self, found: _Positions, good: Bools) -> None:
         if not good.all():
-            columns = (column[good] for column in found[1:])
+            columns: list[Any] = [column[good] for column in found[1:]]
             found = _Positions(found.rows.filter(pa.array(good)), *columns)
         if not len(found.t):
             return
@@ -129,11 +130,11 @@ class Assembler:
 
     def _count_trips(self, fresh: Bools, begins: Bools) -> Ints:
         """Return the number of each trip within its mover, from 1; remembers the last."""
-        total = np.cumsum(begins)
-        before = np.maximum.accumulate(np.where(fresh, total - begins, -self._number))
-        numbers = (total - before)[begins]
+        total: Longs = np.cumsum(begins, dtype=np.int64)
+        before: Longs = np.maximum.accumulate(np.where(fresh, total - begins, -self._number), dtype=np.int64)
+        numbers: Ints = (total - before)[begins].astype(np.int32)
         self._number = int(total[-1] - before[-1])
-        return numbers.astype(np.int32)
+        return numbers
 
     def _trips(self, some: _Positions, good: Bools, begins: Bools) -> pa.RecordBatch:
         numbers = self._count_trips(some.fresh, begins)

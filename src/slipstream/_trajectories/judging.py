@@ -35,7 +35,7 @@ def find_last_break(fresh: Bools, t: Longs, gap: int) -> int:
 
 @compiled
 def _is_reachable(a: int, b: int, t: Longs, x: Floats, y: Floats, speed: float) -> bool:
-    return np.hypot(x[b] - x[a], y[b] - y[a]) <= speed * ((t[b] - t[a]) / 1e6)
+    return bool(np.hypot(x[b] - x[a], y[b] - y[a]) <= speed * ((t[b] - t[a]) / 1e6))
 
 
 @compiled

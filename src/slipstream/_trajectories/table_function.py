@@ -117,7 +117,8 @@ def _reason(id_: pa.Array, time: pa.Array, x: pa.Array, y: pa.Array, *, in_degre
 
 def register(spark: SparkSession) -> None:
     """Register the table function with a session."""
-    from pyspark.sql.functions import arrow_udtf  # type: ignore[attr-defined]
+    from pyspark.sql.functions import arrow_udtf
 
     workers.use_this_python()
-    spark.udtf.register(NAME, arrow_udtf(Trajectories, returnType=RETURNS))
+    function: Any = arrow_udtf(Trajectories, returnType=RETURNS)
+    spark.udtf.register(NAME, function)

@@ -38,7 +38,7 @@ def encode_path(m: MovingPoint) -> bytes:
     """
     lines = [np.c_[m.x[s], m.y[s]] for s in m.sequences]
     if len(lines) == 1 and len(lines[0]) == 1:
-        return struct.pack("<BI", 1, _POINT) + lines[0].tobytes()
+        return struct.pack("<BI", 1, _POINT) + bytes(lines[0].tobytes())
     if len(lines) == 1:
         return _encode_line(lines[0])
     return struct.pack("<BII", 1, _LINES, len(lines)) + b"".join(map(_encode_line, lines))

@@ -58,7 +58,8 @@ def _plain(batch: pa.RecordBatch) -> dict[str, pa.Array]:
 
 def _bounds(m: MPoints) -> dict[str, pa.Array]:
     """The box of each trip, which has at least one vertex."""
-    first, values = m.rows[:-1], {}
+    first = m.rows[:-1]
+    values: dict[str, pa.Array] = {}
     for name, column in (("x", m.x), ("y", m.y)):
         values |= {f"{name}min": pa.array(np.minimum.reduceat(column, first))}
         values |= {f"{name}max": pa.array(np.maximum.reduceat(column, first))}
