@@ -29,6 +29,7 @@ from slipstream._spark import session
 from slipstream._tools.html_table import table
 from slipstream._tools.locations import local
 from slipstream._tools.strict_json import parse_json
+from slipstream._trajectories.data import Data
 
 if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame
@@ -94,6 +95,10 @@ def open(folder: str | Path) -> Results:
     Give the --out folder of a job.
     """
     place = Path(local(folder) if isinstance(folder, str) else folder)
+    if Data.is_at(place):
+        raise BadArgument(
+            f"{place}: trajectories, not the folder of a job.", hint="ss.Trips.read opens them.", code="wrong-file-type"
+        )
     job.Job.read(place)
     return Results(place)
 

@@ -12,6 +12,7 @@ from slipstream._cli.common.checks import check_new, check_there, check_writable
 from slipstream._cli.common.commands import Family
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, start_spark
 from slipstream._cli.common.overwriting import HINT, Overwrite, replacing
+from slipstream._cli.common.tables import count_nouns
 from slipstream._errors import BadArgument
 from slipstream._spark.session import LOCAL
 from slipstream._tools.progress import say
@@ -220,7 +221,9 @@ def draw(
     if as_json:
         show(facts, as_json=True)
     else:
-        say(f"{'Map' if out.suffix.lower() == trip_maps.HTML else 'Picture'}: {out} ({found.trips:,} trips)")
+        say(
+            f"{'Map' if out.suffix.lower() == trip_maps.HTML else 'Picture'}: {out} ({count_nouns(found.trips, 'trip')})"
+        )
 
 
 @app.command()
