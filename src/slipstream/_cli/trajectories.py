@@ -221,9 +221,8 @@ def draw(
     if as_json:
         show(facts, as_json=True)
     else:
-        say(
-            f"{'Map' if out.suffix.lower() == trip_maps.HTML else 'Picture'}: {out} ({count_nouns(found.trips, 'trip')})"
-        )
+        what = "Map" if out.suffix.lower() == trip_maps.HTML else "Picture"
+        say(f"{what}: {out} ({count_nouns(found.trips, 'trip')})")
 
 
 @app.command()
