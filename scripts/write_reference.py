@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from reference import api, cli, errors, formats, licences, metrics, operators
+from reference import api, cli, errors, formats, licences, metrics, mobilitydb, operators
 
 
 def pages() -> dict[str, str]:
@@ -20,6 +20,7 @@ def pages() -> dict[str, str]:
         "formats.md": formats.page(),
         "licences.md": licences.page(),
         "metrics.md": metrics.page(),
+        "mobilitydb.md": mobilitydb.page(),
         "operators.md": operators.page(),
         **api.pages(),
     }

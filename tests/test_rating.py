@@ -29,7 +29,7 @@ from slipstream._bench.rating.programs import Command, Feed, Start, Toll
 from slipstream._bench.rating.rating_page import write_rating
 from slipstream._bench.rating.search import Rating, Search, rate
 from slipstream._bench.rating.trial import ResponseSummary, Trial, Window, compute_overlap_shares, read_text_responses
-from slipstream._errors import BadArgument, CheckFailed, SlipstreamError
+from slipstream._errors import BadArgument, CheckFailed, SlipstreamError, Unavailable
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuple_text import import_text
 from slipstream._io.kafka_client import Topic
@@ -378,6 +378,14 @@ def send(topic: str, *values: bytes) -> None:
     for value in values:
         producer.produce(parsed.name, value, partition=0, timestamp=1)
     assert producer.flush(30) == 0
+
+
+def test_a_broker_that_is_gone_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("slipstream._bench.rating.doors.TIMEOUT_S", 0.2)
+    door = KafkaDoor("127.0.0.1:1")
+    with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1: ") as refused:
+        door.close(Entry("kafka:127.0.0.1:1/trial", 1, "kafka:127.0.0.1:1/trial-answers"))
+    assert refused.value.code == "broker-unreachable"
 
 
 @pytest.mark.long

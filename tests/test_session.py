@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import gc
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyspark
@@ -222,12 +224,27 @@ def test_workers_import_what_is_installed_not_sparks_archives(spark: SparkSessio
         import pyspark
 
         for _ in batches:
-            imported = "numba" in sys.modules
-            yield pa.record_batch({"file": [pyspark.__file__], "imported": [imported]})
+            imported, frozen = "numba" in sys.modules, gc.get_freeze_count()
+            yield pa.record_batch({"file": [pyspark.__file__], "imported": [imported], "frozen": [frozen]})
 
-    (found,) = spark.range(0, 1, 1, 1).mapInArrow(where, "file string, imported boolean").collect()
+    (found,) = spark.range(0, 1, 1, 1).mapInArrow(where, "file string, imported boolean, frozen long").collect()
     assert (found.file, found.imported) == (pyspark.__file__, True)
+    assert found.frozen > 50_000, "what was imported is left out of garbage collections"
     assert os.environ["PYSPARK_PYTHON"] == sys.executable  # what is in a private folder is not for children
+
+
+def test_what_a_worker_has_loaded_is_left_out_of_garbage_collections_once() -> None:
+    tasks: list[Any] = []
+    frozen = []
+    work = workers.keep_loaded(lambda sock, _: tasks.append(sock) or 0)
+    try:
+        for task in range(8):
+            assert work(task, True) == 0
+            frozen.append(gc.get_freeze_count())
+    finally:
+        gc.unfreeze()
+    assert tasks == list(range(8))
+    assert frozen[0] == frozen[2] < frozen[3] == frozen[7]
 
 
 def test_workers_run_this_python_where_nothing_temporary_can_be_executed(

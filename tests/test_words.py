@@ -9,7 +9,13 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 #: written from the code, whose words are checked where they are written; the page that shows what not to write
-GENERATED = ("reference/cli.md", "reference/formats.md", "reference/metrics.md", "reference/operators.md")
+GENERATED = (
+    "reference/cli.md",
+    "reference/formats.md",
+    "reference/metrics.md",
+    "reference/mobilitydb.md",
+    "reference/operators.md",
+)
 ELSEWHERE = (*GENERATED, "reference/licences.md", "reference/errors.md", "writing.md")
 PAGES = [
     *(ROOT / f"{name}.md" for name in ("README", "ARCHITECTURE", "CONTRIBUTING")),
@@ -49,8 +55,9 @@ _CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 #: terms of the papers and of ours, each defined once
 TERMS = """
 ad hoc query, arc, archive, arrival, atomic stream, batch, box, checkpoint, commit, connection point, continuous query,
-cuboid, delay, destination, Emit, expressway, feed, fragment, history, job, journal, L-rating, lateness, Lav,
-moving point, network, notification, OBA, order, output, partition, plane, position report, QoS, QTC, recording, reject,
+convoy, cuboid, delay, destination, Emit, expressway, feed, fragment, history, job, journal, L-rating, lateness, Lav,
+meeting, moving point, near, network, notification, OBA, order, output, partition, plane, position report, QoS, QTC,
+recording, reject,
 request, response time, run, segment, sequence, shard, shedding, slack, snapshot, source, stage, stored table, stream,
 Streamonas-SQL, superbox, System X, TBA, toll, train, trajectory, trip, tuple, unit, utility, view, warm state, window
 """

@@ -157,6 +157,7 @@ def _network() -> tuple[str, ...]:
 
 def _trajectories() -> tuple[str, ...]:
     named = (types.POINT, types.IPOINT, types.PERIODS, types.MPOINT, types.MREAL, types.MBOOL, types.LINE, types.REGION)
+    named = (*named, *types.OVER_TIME, types.STBOX)
     columns = {"dataScar": dataset.SCAR.names, "dataMcar": dataset.MCAR.names, "dataMtrip": dataset.MTRIP.names}
     return (
         "## Trajectories\n\nThe types of the algebra as Spark SQL has them; times are timestamps, places metres.\n",

@@ -19,8 +19,13 @@ _TYPES = {
     "Floats": "number",
     "Bools": "boolean",
     "Ints": "int",
+    "Temporals": "value over time",
+    "Boxes": "stbox",
+    "str": "text",
     "Any": "any",
 }
+#: the types of values over time
+_OVER_TIME = ("tfloat", "tint", "tbool", "ttext")
 
 
 def page() -> str:
@@ -30,7 +35,8 @@ def page() -> str:
             "# Moving-point operators\n\n" + WRITTEN,
             "`slipstream.functions.register(spark)` makes them functions of a session's SQL; "
             "`slipstream.functions.NAME` works on DataFrame columns. "
-            "Types: [file formats](formats.md#trajectories). "
+            "Types: [file formats](formats.md#trajectories); "
+            "a *value over time* is a tfloat, a tint, a tbool or a ttext. "
             "What they mean: [moving points](../explanation/moving-points.md).\n",
             table(("operator", "takes", "gives", ""), sorted(_kernels())),
             "## On arrays\n",
@@ -51,8 +57,10 @@ def _kernels() -> list[tuple[str, str, str, str]]:
 
 def _takes(function: functions.Function) -> list[str]:
     found = inspect.signature(function.compute).parameters.values()
-    # lines and regions are stored alike; only one operator takes lines
-    known = _TYPES | {"Lines": "line" if function.name == "line_distance" else "region"}
+    # lines and regions are stored alike; few operators take lines
+    known = _TYPES | {"Lines": "line" if function.name in ("line_distance", "line_to_wkt") else "region"}
+    # an operator for each type of values over time has the type in its name
+    known["Temporals"] = next((kind for kind in _OVER_TIME if function.name.endswith(f"_{kind}")), known["Temporals"])
     return [" or ".join(known[part] for part in str(p.annotation).split(" | ")) for p in found]
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from slipstream import functions, testing, udf
     from slipstream._api.jobs import Job, RunningJob
+    from slipstream._api.joins import convoys, meetings, near, passes
     from slipstream._api.reports import REPORT
     from slipstream._api.results import JobStatus, Output, Results, open
     from slipstream._api.sources import from_dataframe, read, table
@@ -74,8 +75,12 @@ _PLACES = {
     "Trips": ("_api.trips", "Trips"),
     "Unavailable": ("_errors", "Unavailable"),
     "Window": ("_api.streams", "Window"),
+    "convoys": ("_api.joins", "convoys"),
     "from_dataframe": ("_api.sources", "from_dataframe"),
+    "meetings": ("_api.joins", "meetings"),
+    "near": ("_api.joins", "near"),
     "open": ("_api.results", "open"),
+    "passes": ("_api.joins", "passes"),
     "read": ("_api.sources", "read"),
     "table": ("_api.sources", "table"),
     "trajectories": ("_api.trajectories", "trajectories"),
@@ -110,9 +115,13 @@ __all__ = [
     "Trips",
     "Unavailable",
     "Window",
+    "convoys",
     "from_dataframe",
     "functions",
+    "meetings",
+    "near",
     "open",
+    "passes",
     "read",
     "table",
     "testing",

@@ -156,7 +156,7 @@ class Place:
 
 
 class SlipstreamError(Exception):
-    """Base of all errors meant for people.
+    """Base of all errors that users can act on.
 
     The message begins with the place if one is given.
 

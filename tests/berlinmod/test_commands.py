@@ -16,7 +16,7 @@ runner = CliRunner()
 
 def test_help_names_every_command():
     text = runner.invoke(app, ["berlinmod", "--help"]).output
-    for command in ("generate", "load", "export", "index", "run", "explain", "draw"):
+    for command in ("generate", "load", "export", "index", "run", "explain", "draw", "stream"):
         assert command in text
     assert "archive" in runner.invoke(app, ["--help"]).output
 

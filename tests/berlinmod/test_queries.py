@@ -5,15 +5,25 @@ from __future__ import annotations
 from datetime import datetime
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from berlinmod.naive import Car, Naive
-from slipstream._berlinmod import draw, index, queries
+from moving.oracle import moving_points
+from slipstream._berlinmod import compound, draw, index, queries, resident
 from slipstream._berlinmod.dataset import Dataset
 from slipstream._berlinmod.generator import GeneratorPlan, generate
 from slipstream._berlinmod.layout import SAMPLES
 from slipstream._berlinmod.roads.street_network import Street, build
 from slipstream._errors import BadArgument
+from slipstream._moving import MovingPoint, types
+from slipstream._moving.columns import Periods, write
+from slipstream._moving.functions import FUNCTIONS, ON_ARROW
+from slipstream._moving.value import to_arrow
+
+operators = {**{f.name: f for f in FUNCTIONS}, **{name: call for name, (_, call, _) in ON_ARROW.items()}}
 
 
 def town():
@@ -115,10 +125,77 @@ def test_meetings_are_the_same_movements_in_both_representations(spark, data):
         assert span[0] == pytest.approx(span[1], abs=1e-3)
 
 
-def test_the_plan_prunes_days_and_tiles(spark, data):
+def test_small_data_are_in_memory(spark, data):
     plan = queries.explain(spark, 14, "tba")
-    assert "dynamicpruningexpression(day" in plan
-    assert "dynamicpruningexpression(tile" in plan
+    assert "In-memory table pieces" in plan
+    assert "AdaptiveSparkPlan" not in plan
+
+
+def test_data_that_do_not_fit_are_pruned_by_day_and_tile(spark, data, monkeypatch):
+    numbers = (6, 9, 14, 16)
+    expected = {number: sorted(rows_of(spark, number, "tba")) for number in numbers}
+    monkeypatch.setattr(resident, "SHARE", 0.0)
+    queries.prepare(spark, data)
+    try:
+        plan = queries.explain(spark, 14, "tba")
+        assert "dynamicpruningexpression(day" in plan
+        assert "dynamicpruningexpression(tile" in plan
+        for number in numbers:
+            same(rows_of(spark, number, "tba"), expected[number], number)
+    finally:
+        monkeypatch.undo()
+        queries.prepare(spark, data)
+
+
+def test_a_query_that_is_run_leaves_its_answer_as_parquet(spark, data, tmp_path):
+    answer = queries.run(spark, 13, "tba", tmp_path)
+    assert answer.rows == len(rows_of(spark, 13, "tba"))
+    assert spark.read.parquet(str(tmp_path / "tba" / "q13")).count() == answer.rows
+    assert spark.conf.get("spark.sql.adaptive.enabled") == "true"
+
+
+def test_combinations_are_what_their_operators_are_together():
+    rng = np.random.default_rng(3)
+    points = [MovingPoint(np.arange(5) * 10**6, *rng.uniform(0, 9, (2, 5)), np.zeros(1, np.int32)) for _ in range(8)]
+    trips, others = to_arrow(points), to_arrow(points[1:] + points[:1])
+    rows = len(points)
+    times = write(Periods(np.arange(rows + 1, dtype=np.int32), *np.full((2, rows), 10**6) * [[1], [3]]), types.PERIODS)
+    region = operators["circle"](pa.array([{"x": 4.0, "y": 4.0}] * rows), pa.array([3.0] * rows), pa.array([8] * rows))
+    metres = pa.array([4.0] * rows)
+    cut = operators["atperiods"](trips, times)
+    near = operators["at_most"](operators["distance"](trips, others), metres)
+    met = operators["deftime"](operators["at_bool"](near, pa.array([True] * rows)))
+    middle = write(np.full(rows, 2 * 10**6), types.INSTANT_TYPE)
+    expected = {
+        "passes_during": ((trips, times, region), operators["passes"](cut, region)),
+        "at_during": ((trips, times, region), operators["at"](cut, region)),
+        "inside_at": ((trips, middle, region), operators["inside"](operators["atinstant"](trips, middle), region)),
+        "place_at": ((trips, middle), operators["atinstant"](trips, middle)),
+        "travelled_during": ((trips, times), operators["travelled"](cut)),
+        "ever_near": ((trips, others, metres), operators["sometimes"](near)),
+        "while_near": ((trips, others, metres), operators["atperiods"](trips, met)),
+    }
+    assert {*expected, "travelled_each"} == set(compound.COMPOUNDS)
+    for name, (arguments, result) in expected.items():
+        assert compound.COMPOUNDS[name].compute(*arguments).equals(result), name
+
+
+@given(st.lists(moving_points(), min_size=1, max_size=4), st.lists(st.tuples(st.integers(0, 40), st.integers(0, 20))))
+def test_distances_during_each_of_many_periods_are_those_of_the_cut_trips(points, spans):
+    trips = to_arrow(points)
+    spans = [{"begin": [b * 10**6], "end": [(b + size) * 10**6]} for b, size in spans]
+    lists = pa.array([spans] * len(points), pa.list_(types.PERIODS.arrow))
+    cut = operators["atperiods_each"](trips, lists)
+    expected = operators["travelled_all"](cut).to_pylist()
+    found = compound.COMPOUNDS["travelled_each"].compute(trips, lists).to_pylist()
+    for one, other in zip(found, expected, strict=True):
+        assert one == pytest.approx(other, abs=1e-9)
+
+
+def test_a_trip_that_is_not_there_travelled_no_distance():
+    trip = to_arrow([MovingPoint(np.array([0, 10]), np.zeros(2), np.zeros(2), np.zeros(1, np.int32))])
+    times = write(Periods(np.array([0, 1], np.int32), np.array([20]), np.array([30])), types.PERIODS)
+    assert compound.COMPOUNDS["travelled_during"].compute(trip, times).to_pylist() == [None]
 
 
 def test_every_piece_is_found_in_its_cells(spark, data):

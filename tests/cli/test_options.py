@@ -82,7 +82,7 @@ def test_a_narrow_terminal_cuts_nothing(width: int, capsys: pytest.CaptureFixtur
     table.add_row("notifications_of_a_network_with_a_long_name", *figures)
     print_table(table, console=Console(width=width, force_terminal=True, color_system=None))
     lines = capsys.readouterr().out.splitlines()
-    assert max(map(len, lines)) <= max(width, 53)
+    assert max(map(len, lines)) <= max(width, 54)
     assert all(any(figure in line for line in lines) for figure in figures)
     text = "".join(line.split("│")[1].strip() for line in lines if line.startswith("│"))
     assert text == "notifications_of_a_network_with_a_long_name"

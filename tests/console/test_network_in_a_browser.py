@@ -128,7 +128,7 @@ def test_a_running_network_is_watched_shed_paused_and_stopped(patrol: Path) -> N
         expect(page.get_by_text("No errors")).to_be_visible()
         draw_qos(page)
         page.get_by_label("Rate").select_option("20/s")
-        page.get_by_role("button", name="Run").click()
+        page.get_by_role("button", name="Run", exact=True).click()
         expect(page.get_by_role("status").filter(has_text="Running")).to_be_visible()
         labels = page.locator(".rate")
         expect(labels.filter(has_text="queued")).to_have_count(1)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction as Fr
 from itertools import pairwise
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -62,3 +64,54 @@ def moving_points(draw: st.DrawFn, most: int = 4) -> MovingPoint:
             continue
         sequences.append(sequence)
     return moving(sequences)
+
+
+def microsecond(t: datetime) -> int:
+    """The microsecond of an instant."""
+    return round((t - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(microseconds=1))
+
+
+def sequences_of(row: dict[str, Any]) -> list[list[tuple[int, Any]]]:
+    """The sequences of a value over time, a row of an Arrow column: (microsecond, value)."""
+    pairs = [(microsecond(t), v) for t, v in zip(row["t"], row["value"], strict=True)]
+    ends = [*row["starts"][1:], len(pairs)]
+    return [pairs[a:b] for a, b in zip(row["starts"], ends, strict=False)]
+
+
+def value_over_time(row: dict[str, Any], t: Fr | int) -> Any:
+    """What a value over time is at microsecond ``t``, exactly; the last sequence that covers it counts."""
+    found = None
+    for sequence in sequences_of(row):
+        if row["interpolation"] == "discrete":
+            found = next((v for at, v in sequence if at == t), found)
+            continue
+        for (t0, v0), (t1, v1) in pairwise(sequence):
+            if t0 <= t < t1:
+                found = v0
+                if row["interpolation"] == "linear":
+                    found = Fr(v0) + (Fr(v1) - Fr(v0)) * Fr(t - t0) / (t1 - t0)
+        if sequence[-1][0] == t:
+            found = sequence[-1][1]
+    return found
+
+
+@st.composite
+def over_time(
+    draw: st.DrawFn, values: st.SearchStrategy[Any], kinds: tuple[str, ...] = ("step", "discrete")
+) -> dict[str, Any]:
+    """Small values over time, as rows: single instants, touching sequences and emptiness included."""
+    m, kind = draw(moving_points()), draw(st.sampled_from(kinds))
+    row = m.to_row()
+    found = {"t": row["t"], "value": [draw(values) for _ in row["t"]], "starts": row["starts"], "interpolation": kind}
+    if kind == "discrete":
+        once = [i for i, t in enumerate(row["t"]) if i + 1 == len(row["t"]) or row["t"][i + 1] != t]
+        found = found | {name: [found[name][i] for i in once] for name in ("t", "value")}
+        found["starts"] = [0] if once else []
+    return found
+
+
+def near_instants(*rows: dict[str, Any]) -> list[int]:
+    """Instants worth a look: all vertices, the microseconds around them, and some between."""
+    ts = sorted({microsecond(t) for row in rows for t in row["t"]})
+    between = [a + (b - a) * k // 4 for a, b in pairwise(ts) for k in range(1, 4)]
+    return sorted({t + d for t in [*ts, *between] for d in (-1, 0, 1)})

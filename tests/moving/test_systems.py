@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 
 from slipstream._errors import BadArgument
 from slipstream._moving import Plane
-from slipstream._moving.systems import System, geodesic_lengths, require_metric
-
-LON, LAT = st.floats(-180, 180), st.floats(-80, 84)
+from slipstream._moving.systems import System, require_metric
 
 
 @given(st.integers(1, 60), st.booleans(), st.lists(st.tuples(st.floats(-6, 6), st.floats(-80, 84)), min_size=1))
@@ -70,11 +68,3 @@ def test_degrees_feet_and_nonsense_are_refused():
         require_metric(System.parse(2263), "to")  # New York, in feet
     with pytest.raises(BadArgument, match="not a reference system"):
         System.parse("Berlin")
-
-
-@given(st.lists(st.tuples(LON, st.floats(-89, 89)), min_size=2, max_size=5))
-def test_geodesic_lengths_are_those_of_the_ellipsoid(places):
-    lon, lat = np.array(places).T
-    found = geodesic_lengths(lon, lat)
-    _, _, each = pyproj.Geod(ellps="WGS84").inv(lon[:-1], lat[:-1], lon[1:], lat[1:])
-    assert np.allclose(found, each)

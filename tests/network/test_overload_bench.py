@@ -1,7 +1,7 @@
-"""An input at three times capacity: what the outputs are worth without shedding, shedding evenly, and by utility.
+"""An input at three times capacity: what the outputs are worth without shedding, and with each way to shed.
 
-Capacity is what a run that never waits takes in the same test; the boxes' costs are scaled to it, so that all three
-ways are judged by one truth.
+Capacity is what a run that never waits takes in the same test; the boxes' costs are scaled to it, so that all ways are
+judged by one truth.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pytest
 from measure import machine
 from oracles.network_loads import Load, overload, predicted, reached
 from slipstream._network.quality.shedding import Controller, Shedding, plan, plan_evenly
+from slipstream._network.quality.statistics import Statistics
 from slipstream._network.running.driving import drive
 from slipstream._network.running.run_folder import Execution
 from slipstream._network.schemas import check
@@ -59,17 +60,22 @@ def test_shedding_at_three_times_the_capacity(spark, tmp_path: Path) -> None:
         "even": (plan_evenly(checked, costs, rates, cores=cores, headroom=HEADROOM), None),
         "by utility": (plan(checked, costs, rates, cores=cores, headroom=HEADROOM), None),
         "by itself": (None, Controller(checked, costs, rates, cores, level=HEADROOM)),
+        "by itself, costs unknown": (None, Controller(checked, Statistics(), rates, cores)),
     }
-    print("shedding     standing and racing: delivered, mean delay, worst, utility   all six outputs: utility")
+    print("shedding                   two strict outputs: delivered, mean delay, worst, utility   all six: utility")
     utility = {}
     for name, (shed, controller) in plans.items():
-        found = overloaded(spark, load, tmp_path / name.replace(" ", "_"), rates[load.source], shed, controller)
+        found = overloaded(
+            spark, load, tmp_path / name.replace(" ", "_").replace(",", ""), rates[load.source], shed, controller
+        )
         strict = [found["standing"], found["racing"]]
         delivered, delay, worth = (sum(o[k] for o in strict) / 2 for k in ("delivered", "delay", "utility"))
         worst = max(output["worst"] for output in strict)
         utility[name] = sum(output["utility"] for output in found.values())
         print(
-            f"{name:>10} {delivered:>22.0%} {delay:>10.1f} s {worst:>6.1f} s {worth:>8.2f} {utility[name]:>22.2f} of 6"
+            f"{name:>24} {delivered:>8.0%} {delay:>10.1f} s {worst:>6.1f} s {worth:>8.2f} {utility[name]:>22.2f} of 6"
         )
     assert utility["by utility"] > utility["even"]
     assert utility["by utility"] > utility["none"]
+    assert utility["by itself"] > utility["none"]
+    assert utility["by itself, costs unknown"] > utility["none"]

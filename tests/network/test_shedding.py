@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,12 +16,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from oracles.network_loads import Load, overload
 from slipstream._errors import BadArgument, BadInput
 from slipstream._network import Builder, Network, Order, yaml_files
+from slipstream._network.algebra import Filter
 from slipstream._network.quality.analysis import analyse
+from slipstream._network.quality.monitor import Measured, Monitor
 from slipstream._network.quality.qos import Graph, Quality
 from slipstream._network.quality.shedding import (
     Controller,
+    Place,
     delivered_shares,
     drop_unused,
     own_branches,
@@ -25,6 +35,7 @@ from slipstream._network.quality.shedding import (
     stamp,
 )
 from slipstream._network.quality.statistics import Figures, Statistics
+from slipstream._network.running.recordings import write_trains
 from slipstream._network.running.run_folder import Execution
 from slipstream._network.schemas import Checked, check
 
@@ -191,18 +202,142 @@ def test_a_restarted_network_drops_the_same_and_shedding_ends(spark, tmp_path: P
     assert part[-200:] == list(range(200, 400)), "nothing is dropped once the load is fine"
 
 
+def test_the_controller_begins_with_what_measured_costs_call_for(checked: Checked) -> None:
+    assert Controller(checked, COSTS, {"cars": 100.0}, cores=1).begin() == {}
+    known = Controller(checked, COSTS, {"cars": 600.0}, cores=1).begin()
+    assert known == {str(place): round(share, 4) for place, share in _plan(checked, 600.0).items() if share}
+    assert Controller(checked, Statistics(), {"cars": 1e9}, cores=1).begin() == {}, "costs that are guessed"
+
+
+def _plan(checked: Checked, rate: float) -> dict[Place, float]:
+    return plan(checked, COSTS, {"cars": rate}, cores=1).shares
+
+
+@dataclass
+class Machine:
+    """A machine that is simulated: each batch takes what arrived during the one before, at the true costs."""
+
+    load: Load
+    costs: Statistics
+    rate: float
+    cores: float = 2.0
+    fixed: float = 0.3  # seconds of a batch, whatever is in it
+
+    def __post_init__(self) -> None:
+        self.checked = check(self.load.network, None)
+        self.places = places(self.load.network)
+
+    def run(self, controller: Controller | None, seconds: float) -> Iterator[dict[str, Any]]:
+        """The monitor's line of each batch, until everything that arrived in some seconds is processed."""
+        shares = controller.begin() if controller else {}
+        begin, end, now, number = 0.0, 0.5, 0.0, 0
+        while begin < seconds:
+            now = max(end, now) + self.fixed + self.work(shares) * (end - begin) / self.cores
+            entry = {"batch": number, "at": round(now * 1e6), **self._line(shares, begin, end, now)}
+            yield entry
+            if controller:
+                shares = controller.adjust([entry]) or {}
+            begin, end, number = end, min(now, seconds), number + 1
+
+    def _line(self, shares: Mapping[str, float], begin: float, end: float, now: float) -> dict[str, Any]:
+        """Tuples that arrived from one second to another, delivered now."""
+        arrivals = Measured.measure((np.linspace(begin, end, 100) * 1e6).astype(np.int64), None)
+        some = replace(arrivals, tuples=round((end - begin) * 1000))
+        outputs, taken = self.load.network.outputs, {self.load.source: round(self.rate * (end - begin))}
+        delivered = delivered_shares(self.checked, self.places, shares)
+        measured = {output.name: some for output in outputs}
+        return Monitor(Path(), outputs).line(measured, delivered, taken, round(now * 1000))
+
+    def controller(self, costs: Statistics, level: float = 0.8) -> Controller:
+        rates = {self.load.source: self.rate}
+        return Controller(self.checked, costs, rates, self.cores, level, counts_dropped=True)
+
+    def work(self, shares: Mapping[str, float]) -> float:
+        """The core seconds of what arrives in a second."""
+        dropped = {(p.taker, p.side, p.is_output): shares.get(str(p), 0.0) for p in self.places}
+        rates = {self.load.source: self.rate}
+        return analyse(self.checked, self.costs, rates, cores=math.inf, dropped=dropped).min_cap
+
+
+def true_costs(checked: Checked) -> Statistics:
+    """The two outputs that must hear of everything are cheap; the four others cost nearly everything."""
+    figures = {}
+    for node in checked.nodes:
+        dear = node.inputs[0].origin == "cars" and not isinstance(node.box, Filter)
+        figures[node.name] = Figures(1.6e-6, (1.0,)) if dear else Figures(5e-8, (0.03,))
+    return Statistics(figures, reading=4e-7)
+
+
+def worth(lines: list[dict[str, Any]]) -> float:
+    """The utility of all outputs over a run, weighted by tuples."""
+    outputs = [line["outputs"] for line in lines]
+    weights = [next(iter(output.values()))["tuples"] for output in outputs]
+    sums = [sum(one["utility"] for one in output.values()) for output in outputs]
+    return float(np.average(sums, weights=weights))
+
+
+@pytest.fixture(scope="module")
+def machine() -> Machine:
+    """A machine at its capacity."""
+    found = Machine(overload(), true_costs(check(overload().network, None)), 1.0)
+    return replace(found, rate=found.cores / found.work({}))
+
+
+@pytest.mark.parametrize("times", [1.5, 4.0])
+@pytest.mark.parametrize("known", ["costs", "half of the costs", "nothing"])
+def test_automatic_shedding_is_worth_more_than_none(machine: Machine, times: float, known: str) -> None:
+    costs = {"costs": machine.costs, "half of the costs": scaled(machine.costs, 0.5), "nothing": Statistics()}
+    busy = replace(machine, rate=times * machine.rate)
+    shed, none = (list(busy.run(controller, 40)) for controller in (busy.controller(costs[known]), None))
+    assert worth(shed) > worth(none) + 0.2
+    # once it knows the machine, lateness does not return; by wrong costs it may drop more than it must
+    late = [line["outputs"] for line in shed[len(shed) // 2 :]]
+    assert all(output["worst"] < 20 for outputs in late for output in outputs.values())
+    if known != "nothing":
+        assert all(outputs[name]["delivered"] == 1 for outputs in late for name in ("standing", "racing"))
+
+
+@pytest.mark.parametrize("costs", [Statistics(), None])
+def test_a_machine_that_keeps_up_drops_nothing(machine: Machine, costs: Statistics | None) -> None:
+    calm = replace(machine, rate=0.8 * machine.rate)
+    lines = list(calm.run(calm.controller(costs or machine.costs, level=1.0), 40))
+    assert all(output["delivered"] == 1 for line in lines for output in line["outputs"].values())
+
+
+def scaled(costs: Statistics, factor: float) -> Statistics:
+    figures = {name: replace(one, cost=one.cost * factor) for name, one in costs.figures.items()}
+    return replace(costs, figures=figures, reading=costs.reading * factor)
+
+
+def second(number: int) -> dict[str, Any]:
+    """A batch a second, of all tuples of that second."""
+    return {"at": number * 1_000_000, "taken": {"cars": 300}}
+
+
 def test_the_controller_sheds_while_outputs_are_late_and_stops_when_they_are_not(checked: Checked) -> None:
-    controller = Controller(checked, COSTS, {"cars": 300.0}, cores=1)
-    entry = {"batch": 0, "outputs": {"important": {"good": 0.1}, "casual": {"good": 1.0}}}
+    controller = Controller(checked, COSTS, {"cars": 300.0}, cores=1, counts_dropped=True)
+    controller.begin()
+    entry = {"batch": 0, **second(0), "outputs": {"important": {"good": 0.1}, "casual": {"good": 1.0}}}
     first = controller.adjust([entry])
     assert first
     assert controller.adjust([entry]) is None, "nothing new"
-    worse = controller.adjust([{**entry, "batch": 1}])
+    worse = controller.adjust([{**entry, "batch": 1, **second(1)}])
     assert sum(worse.values()) > sum(first.values())
     fine = {"outputs": {"important": {"good": 1.0}, "casual": {"good": 1.0}}}
-    shares = [controller.adjust([{**fine, "batch": batch}]) for batch in range(2, 12)]
+    shares = [controller.adjust([{**fine, "batch": batch, **second(batch)}]) for batch in range(2, 12)]
     assert shares[-1] == {}
     assert all(sum(a.values()) >= sum(b.values()) for a, b in zip([worse, *shares], shares, strict=False))
+
+
+def test_trains_wait_while_earlier_ones_have_not_been_processed(tmp_path: Path) -> None:
+    run = Execution.lay_out(tmp_path / "run", network())
+    write_trains(run.folder / "in" / "cars", pa.table({"time": range(30), "speed": range(30)}), 10, 0, None)
+
+    def query(train: int) -> Any:
+        return SimpleNamespace(lastProgress={"sources": [{"endOffset": json.dumps({"openings": 1, "train": train})}]})
+
+    assert [run.is_behind(query(train)) for train in range(4)] == [True, True, True, False]
+    assert not run.is_behind(SimpleNamespace(lastProgress=None)), "nothing has been processed"
 
 
 def test_a_graph_that_is_none_is_refused() -> None:

@@ -20,9 +20,20 @@ def batch_at(folder: Path, moment: int | datetime) -> int:
         return sum(batch.committed_ms <= aware.timestamp() * 1000 for batch in batches) - 1
     if not -1 <= moment < len(batches):
         raise BadArgument(
-            f"{folder}: batch {moment} is not committed.", hint=f"Batches 0 to {len(batches) - 1} are.", code="not-kept"
+            f"{folder}: batch {moment} is not committed.", hint=_describe_committed(len(batches)), code="not-kept"
         )
     return moment
+
+
+def _describe_committed(count: int) -> str:
+    """Say which batches there are.
+
+    >>> _describe_committed(0), _describe_committed(1), _describe_committed(4)
+    ('No batch is committed yet.', 'Only batch 0 is.', 'Batches 0 to 3 are.')
+    """
+    return (
+        f"Batches 0 to {count - 1} are." if count > 1 else "Only batch 0 is." if count else "No batch is committed yet."
+    )
 
 
 def own_columns(columns: list[str]) -> list[str]:

@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from slipstream._api.fence_methods import Fences
 from slipstream._api.reports import toll_columns
 from slipstream._cuboid.schema import AST
 from slipstream._errors import BadArgument, BadInput
@@ -121,7 +122,7 @@ class Table:
         return f"<Table {self.name} {_describe_schema(self.schema)}>"
 
 
-class Stream:
+class Stream(Fences):
     """A stream of tuples. :func:`slipstream.read` and the methods of other streams return one.
 
     >>> import slipstream as ss
@@ -324,6 +325,10 @@ class Stream:
         operators.register(type(box))
         ship(type(box))
         return self._with(box, *others, name=name)
+
+    def _watch(self, box: Operator, port: str = "") -> Stream:
+        made = self._with(box)
+        return made.output(port) if port else made
 
     def output(self, name: str) -> Stream:
         """Return another output of the box that this stream comes from.

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from slipstream._berlinmod import resident
 from slipstream._berlinmod.layout import SAMPLES, check_data_set
 from slipstream._berlinmod.roads.street_network import StreetNetwork
 from slipstream._errors import MALFORMED, BadInput
@@ -107,10 +108,11 @@ class Dataset:
     def create_views(self, spark: SparkSession) -> None:
         """Register tables and operators; ``Query...1`` and ``2`` are the first and second ten rows of a sample."""
         register(spark)
-        for name in ("dataScar", "dataMcar", "dataMtrip"):
-            self.table(spark, name).createOrReplaceTempView(name)
+        for name in ("dataScar", "dataMtrip"):
+            resident.create_view(spark, self.path / name, name, self.manifest.units)
+        resident.local_table(spark, self.path / "dataMcar").createOrReplaceTempView("dataMcar")
         for name in SAMPLES:
-            sample = self.table(spark, name)
+            sample = resident.local_table(spark, self.path / name)
             sample.where(f"Id BETWEEN 1 AND {SAMPLE}").createOrReplaceTempView(name)
             sample.where("Id BETWEEN 1 AND 10").createOrReplaceTempView(f"{name}1")
             sample.where("Id BETWEEN 11 AND 20").createOrReplaceTempView(f"{name}2")

@@ -7,8 +7,8 @@
             query over instants or periods reads only those days. A piece's box is widened by 5 m, so two objects
             within 10 m of each other always share a cell.
 
-Both are plain Parquet tables that the queries join; Spark prunes their partitions at run time (dynamic partition
-pruning), which ``slipstream berlinmod explain`` shows.
+Both are plain Parquet tables that the queries join, from memory if they fit. Otherwise Spark prunes their partitions at
+run time (dynamic partition pruning), which ``slipstream berlinmod explain`` shows.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from slipstream._berlinmod import resident
 from slipstream._berlinmod.dataset import Dataset
+from slipstream._joins.grid import Boxes, Grid
 from slipstream._moving import types
 from slipstream._moving.columns import read, write
 from slipstream._moving.motion import boxes, lengths, split_by_extent
-from slipstream._tools.numba_tools import Floats, Ints, Longs, compiled
+from slipstream._tools.numba_tools import Floats, Ints
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,6 +38,8 @@ TILE = 4000.0
 TILE_UNITS = 50_000_000
 MARGIN = 5.0
 DAY = 86_400_000_000
+#: the cells of the index: those of every join of trajectories, of one size for all queries
+GRID = Grid(CELL, DAY, MARGIN)
 #: units that one task sorts and writes: about 50 MB of them
 SHARE = 2_000_000
 #: a piece's number is its trip's number times this, plus its number within the trip
@@ -82,33 +86,9 @@ def _pieces(batches: Iterator[pa.RecordBatch], width: float) -> Iterator[pa.Reco
         yield pa.RecordBatch.from_arrays(columns, schema=PIECE)
 
 
-@compiled
-def _cover(low: Longs, high: Longs) -> tuple[Ints, Longs]:
-    """Return all cells (cx, cy, day) between ``low`` and ``high`` of each row, and the row of each."""
-    total = 0
-    for i in range(len(low)):
-        size = 1
-        for k in range(3):
-            size *= high[i, k] - low[i, k] + 1
-        total += size
-    rows, cells, at = np.empty(total, np.int32), np.empty((total, 3), np.int64), 0
-    for i in range(len(low)):
-        for cx in range(low[i, 0], high[i, 0] + 1):
-            for cy in range(low[i, 1], high[i, 1] + 1):
-                for day in range(low[i, 2], high[i, 2] + 1):
-                    rows[at], cells[at, 0], cells[at, 1], cells[at, 2] = i, cx, cy, day
-                    at += 1
-    return rows, cells
-
-
 def _cells(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        x0, y0, x1, y1, t0, t1 = (read(batch.column(name)) for name in ("x0", "y0", "x1", "y1", "t0", "t1"))
-        bounds = [
-            np.stack([np.floor((x + margin) / CELL), np.floor((y + margin) / CELL), t // DAY], axis=1)
-            for x, y, t, margin in ((x0, y0, t0, -MARGIN), (x1, y1, t1, MARGIN))
-        ]
-        rows, cells = _cover(*(np.ascontiguousarray(b.astype(np.int64)) for b in bounds))
+        rows, cells, _ = GRID.cover(Boxes(*(read(batch.column(name)) for name in Boxes._fields)))
         thin = batch.select([*(name for name, _ in (*_WHO, *_BOX, *_TIME)), "tile"])
         taken = pa.Table.from_batches([thin]).take(pa.array(rows)).combine_chunks()
         *columns, tile = (column.combine_chunks() for column in taken.columns)
@@ -145,7 +125,7 @@ def is_built(data: Dataset) -> bool:
 def create_views(spark: SparkSession, data: Dataset) -> None:
     """Register the index, and functions for its grid."""
     for name in ("pieces", "cells"):
-        spark.read.parquet(str(data.path / "index" / name)).createOrReplaceTempView(name)
+        resident.create_view(spark, data.path / "index" / name, name, data.manifest.units)
     functions = {
         "cell(x double)": ("int", f"int(floor(x / {CELL}D))"),
         "day_of(t timestamp)": ("int", f"int(floor(unix_micros(t) / {DAY}))"),

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
-from slipstream._berlinmod import index
+from slipstream._berlinmod import compound, index, resident
 from slipstream._berlinmod.dataset import Dataset
 from slipstream._errors import BadArgument
 from slipstream._moving import types
+from slipstream._spark import session
+from slipstream._tools.staging import staged_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,8 +40,8 @@ def query_text(number: int, representation: str) -> str:
     return files("slipstream._berlinmod").joinpath("sql", representation, f"q{number:02d}.sql").read_text("utf-8")
 
 
-def parse_numbers(text: str) -> list[int]:
-    """Parse query numbers and ranges.
+def parse_numbers(text: str, option: str = "--only", last: int = NUMBERS[-1]) -> list[int]:
+    """Parse query numbers from 1 to ``last``, and ranges of them.
 
     >>> parse_numbers("1-3,17")
     [1, 2, 3, 17]
@@ -51,9 +53,12 @@ def parse_numbers(text: str) -> list[int]:
             out += range(int(low), int(high or low) + 1)
     except ValueError:
         out = [0]
-    if not out or any(number not in NUMBERS for number in out):
+    if not out or any(not 1 <= number <= last for number in out):
         raise BadArgument(
-            f"--only {text}: not in 1 to 17.", hint="For example: --only 1-5,17.", code="unknown-value", found=text
+            f"{option} {text}: not in 1 to {last}.",
+            hint=f"For example: {option} 1-5,{last}.",
+            code="unknown-value",
+            found=text,
         )
     return out
 
@@ -65,6 +70,7 @@ def prepare(spark: SparkSession, data: Dataset) -> None:
         index.build(spark, data)
     for head, body in (("begins", "m.t[0]"), ("ends", "element_at(m.t, -1)")):
         spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {head}(m {types.MPOINT.sql}) RETURNS timestamp RETURN {body}")
+    compound.register(spark)
     index.create_views(spark, data)
     script = files("slipstream._berlinmod").joinpath("sql", "index.sql").read_text("utf-8")
     for statement in script.split(";"):
@@ -78,19 +84,21 @@ def query(spark: SparkSession, number: int, representation: str) -> DataFrame:
 
 
 def run(spark: SparkSession, number: int, representation: str, out: Path) -> QueryRun:
-    """Run a query, write its rows as Parquet under ``out``, and time it."""
-    folder = out / representation / f"q{number:02d}"
+    """Run a query and time it until its answer is here; then write the answer as Parquet under ``out``."""
     started = time.perf_counter()
-    query(spark, number, representation).write.mode("overwrite").parquet(str(folder))
+    with session.with_settings(spark, resident.settings(spark)):
+        answer = query(spark, number, representation).toArrow()
     seconds = time.perf_counter() - started
-    rows = sum(pq.read_metadata(file).num_rows for file in folder.glob("*.parquet"))
-    return QueryRun(number, representation, round(seconds, 3), rows)
+    with staged_folder(out / representation / f"q{number:02d}", replace=True) as folder:
+        pq.write_table(answer, folder / "answer.parquet")
+    return QueryRun(number, representation, round(seconds, 3), answer.num_rows)
 
 
 def explain(spark: SparkSession, number: int, representation: str) -> str:
     """Return Spark's plan of a query, with the partitions it prunes."""
-    frame = query(spark, number, representation)
-    return str(frame._jdf.queryExecution().explainString(_mode(spark, "formatted")))
+    with session.with_settings(spark, resident.settings(spark)):
+        frame = query(spark, number, representation)
+        return str(frame._jdf.queryExecution().explainString(_mode(spark, "formatted")))
 
 
 def _mode(spark: SparkSession, name: str) -> object:

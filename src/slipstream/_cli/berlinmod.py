@@ -1,4 +1,4 @@
-"""``slipstream berlinmod``: generate or load movements, index them, run the 17 queries, draw them."""
+"""``slipstream berlinmod``: generate or load movements, index them, run queries on them and on streams, draw them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import typer
 from rich.table import Table
 
 from slipstream._berlinmod.layout import check_data_set, check_files
+from slipstream._cli import berlinmod_stream
 from slipstream._cli.common.checks import check_folder, check_new, check_there, check_writable
 from slipstream._cli.common.commands import Family
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, start_spark
@@ -40,6 +41,7 @@ As = Annotated[str, typer.Option("--as", metavar="oba|tba|both", help="The repre
 def add_to(root: typer.Typer) -> None:
     """Put the commands on the command line."""
     root.add_typer(app)
+    berlinmod_stream.add_to(app)
 
 
 @app.command()
@@ -260,7 +262,7 @@ def explain(
     conf: Conf = None,
     as_json: Json = False,
 ) -> None:
-    """Show a query's text and Spark's plan for it, with the partitions of the index that it prunes.
+    """Show a query's text and Spark's plan for it: tables in memory, or the partitions of the index that it prunes.
 
     Example: `slipstream berlinmod explain data/small --query 4`
     """

@@ -6,14 +6,16 @@ is compiled once, whether its input comes from Arrow or from NumPy. Columns are 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from slipstream._moving import types, validity
+from slipstream._moving.types import INTERPOLATIONS
 from slipstream._moving.validity import Faults
-from slipstream._tools.numba_tools import Bools, Floats, Ints, Longs
+from slipstream._tools.numba_tools import Bools, Bytes, Floats, Ints, Longs
 
 
 class MPoints(NamedTuple):
@@ -55,6 +57,28 @@ class MBools(NamedTuple):
     value: Bools
 
 
+class Temporals(NamedTuple):
+    """Values over time: ``value`` is of numbers or booleans, or an Arrow array of text."""
+
+    rows: Ints
+    t: Longs
+    value: Any
+    parts: Ints
+    starts: Ints
+    interpolation: Bytes  # per row, an index of ``types.INTERPOLATIONS``
+
+
+class Boxes(NamedTuple):
+    """Boxes in space and time; what is unbounded is infinite, or the first or last instant."""
+
+    xmin: Floats
+    ymin: Floats
+    xmax: Floats
+    ymax: Floats
+    tmin: Longs
+    tmax: Longs
+
+
 class Lines(NamedTuple):
     """Polylines, or the rings of regions."""
 
@@ -90,12 +114,22 @@ def freeze(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return view
 
 
+#: a column of several arrays
+Value = TypeVar("Value", bound=tuple[Any, ...])
+
+
+def freeze_all(value: Value) -> Value:
+    """Return a column that a kernel made as the next kernel takes it: read-only, as if it came from Arrow."""
+    arrays = (freeze(array) if isinstance(array, np.ndarray) else array for array in value)
+    return type(value)(*arrays)
+
+
 def _flat(array: pa.Array) -> np.ndarray[Any, Any]:
     if pa.types.is_timestamp(array.type):
         micros = array if array.type.unit == "us" else array.cast(pa.timestamp("us", tz=array.type.tz))
         return freeze(_numbers(micros.view(pa.int64())))
     if pa.types.is_boolean(array.type):
-        return freeze(array.to_numpy(zero_copy_only=False))
+        return freeze(array.fill_null(False).to_numpy(zero_copy_only=False))
     return freeze(_numbers(array))
 
 
@@ -107,6 +141,24 @@ def _numbers(array: pa.Array) -> np.ndarray[Any, Any]:
     return values
 
 
+def element_type(found: pa.Array | pa.DataType) -> pa.DataType | None:
+    """Return the type of a value over time at an instant; None for other types."""
+    kind = found.type if isinstance(found, pa.Array) else found
+    at = kind.get_field_index("value") if pa.types.is_struct(kind) else -1
+    return kind.field(at).type.value_type if at >= 0 else None
+
+
+def _values(array: pa.Array) -> Any:
+    """Return flat values as NumPy has them; text stays in Arrow."""
+    return array if is_text(array.type) else _flat(array)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether a type is text or bytes, which stay in Arrow."""
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    return any(test(kind) for test in tests)
+
+
 def _same_lengths(fields: dict[str, pa.Array]) -> dict[str, pa.Array]:
     """Give lists of the same lengths the same offsets: in a column assembled from parts, they may differ."""
     first, *others = (field.offsets for name, field in fields.items() if name != "starts")
@@ -116,12 +168,19 @@ def _same_lengths(fields: dict[str, pa.Array]) -> dict[str, pa.Array]:
     return {name: field.take(every) for name, field in fields.items()}
 
 
+def _interpolations(names: pa.Array) -> Bytes:
+    """Return the index of each row's interpolation; what is null or unknown has 255."""
+    known = pc.index_in(names, value_set=pa.array(INTERPOLATIONS, names.type)).fill_null(255)
+    return freeze(known.cast(pa.uint8()).to_numpy(zero_copy_only=False))
+
+
 #: structs of lists by the names of their fields: the class of their columns, and their display name
 _KINDS: dict[tuple[str, ...], tuple[Any, str]] = {
     ("begin", "end"): (Periods, "periods"),
     ("begin", "end", "value"): (MBools, "mbool"),
     ("begin", "end", "a", "b", "c"): (MReals, "mreal"),
     ("t", "x", "y", "starts"): (MPoints, "mpoint"),
+    ("t", "value", "starts", "interpolation"): (Temporals, "value over time"),
     ("x", "y", "starts"): (Lines, "line"),
 }
 
@@ -133,7 +192,9 @@ def _fields(array: pa.Array) -> dict[str, pa.Array]:
 def faults(array: pa.Array) -> Faults:
     """Return what is wrong with each row of a column of moving values, periods, lines or regions."""
     fields = _fields(array)
-    return validity.faults(array, fields, {name: _flat(field.values) for name, field in fields.items()})
+    names = fields.pop("interpolation", None)
+    values = {name: _values(field.values) for name, field in fields.items()}
+    return validity.faults(array, fields, values, None if names is None else _interpolations(names))
 
 
 def check(array: pa.Array) -> None:
@@ -171,7 +232,7 @@ def read_unchecked(array: pa.Array) -> Column:
         return _struct(array)
     if pa.types.is_timestamp(array.type) or pa.types.is_boolean(array.type):
         return _flat(array)
-    return _flat(array.cast(pa.float64()))
+    return array if is_text(array.type) else _flat(array.cast(pa.float64()))
 
 
 def _struct(array: pa.Array) -> Column:
@@ -181,16 +242,34 @@ def _struct(array: pa.Array) -> Column:
         return Points(_flat(fields["x"]), _flat(fields["y"]))
     if names == ("t", "x", "y"):
         return IPoints(*(_flat(fields[name]) for name in names))
+    if names == Boxes._fields:
+        return _boxes(fields)
     made, _ = _KINDS[names]
+    interpolation = fields.pop("interpolation", None)
     fields = _same_lengths(fields)
     starts = fields.pop("starts", None)
     rows = freeze(next(iter(fields.values())).offsets.to_numpy())
-    values = [_flat(field.values) for field in fields.values()]
+    values = [_values(field.values) for field in fields.values()]
     sequences = () if starts is None else (freeze(starts.offsets.to_numpy()), _flat(starts.values))
-    return made(rows, *values, *sequences)
+    return made(rows, *values, *sequences, *(() if interpolation is None else (_interpolations(interpolation),)))
 
 
-def _to_arrow(values: np.ndarray[Any, Any], kind: pa.DataType) -> pa.Array:
+#: the first and the last instant that Spark's timestamps can hold with room for arithmetic
+FIRST, LAST = -(2**62), 2**62
+_UNBOUNDED = {"xmin": -np.inf, "ymin": -np.inf, "xmax": np.inf, "ymax": np.inf, "tmin": FIRST, "tmax": LAST}
+
+
+def _boxes(fields: dict[str, pa.Array]) -> Boxes:
+    def edge(name: str) -> Any:
+        missing = fields[name].is_null().to_numpy(zero_copy_only=False)
+        return freeze(np.where(missing, _UNBOUNDED[name], _flat(fields[name])))
+
+    return Boxes(*(edge(name) for name in Boxes._fields))
+
+
+def _to_arrow(values: Any, kind: pa.DataType) -> pa.Array:
+    if is_text(kind):
+        return values
     plain = pa.array(values)
     return plain.view(kind) if pa.types.is_timestamp(kind) else plain
 
@@ -199,8 +278,10 @@ def write(value: Column, kind: types.Type, nulls: Bools | None = None) -> pa.Arr
     """Convert NumPy arrays to a column of ``kind``; rows where ``nulls`` is true are null."""
     mask = pa.array(nulls) if nulls is not None and nulls.any() else None
     if not pa.types.is_struct(kind.arrow):
-        flat = _to_arrow(np.ascontiguousarray(value), kind.arrow)
-        return pa.array(flat, mask=nulls) if mask is None else pa.compute.if_else(mask, None, flat)
+        if pa.types.is_list(kind.arrow):
+            return _write_list(value, kind, mask)
+        flat = _to_arrow(value if is_text(kind.arrow) else np.ascontiguousarray(value), kind.arrow)
+        return flat if mask is None else pc.if_else(mask, None, flat)
     fields = list(kind.arrow)
     names = value._fields
     arrays = []
@@ -209,11 +290,25 @@ def write(value: Column, kind: types.Type, nulls: Bools | None = None) -> pa.Arr
         if pa.types.is_list(field.type):
             offsets = value.parts if field.name == "starts" else value.rows
             flat = pa.ListArray.from_arrays(pa.array(offsets), _to_arrow(flat, field.type.value_type))
+        elif field.name == "interpolation":
+            flat = pa.array(INTERPOLATIONS).take(pa.array(flat))
         else:
             flat = _to_arrow(flat, field.type)
         arrays.append(flat)
     assert len(names) >= len(fields)
     return pa.StructArray.from_arrays(arrays, fields=fields, mask=mask)
+
+
+class Listed(NamedTuple):
+    """An array per row: row r has the values ``rows[r]:rows[r+1]``."""
+
+    rows: Ints
+    values: Column
+
+
+def _write_list(value: Listed, kind: types.Type, mask: pa.Array | None) -> pa.Array:
+    inner = types.Type(kind.name, "", kind.arrow.value_type)
+    return pa.ListArray.from_arrays(pa.array(value.rows), write(value.values, inner), mask=mask)
 
 
 def count(value: Column) -> int:

@@ -11,123 +11,46 @@ Two names differ from the paper because Spark SQL already has a function of that
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from numba.core.errors import NumbaError
 
 from slipstream._errors import BadArgument, BadInput
-from slipstream._moving import columns, globe, mixing, motion, nearness, places, types
-from slipstream._moving.columns import IPoints, Lines, MBools, MPoints, MReals, Periods, Points
+from slipstream._moving import columns, fences, globe, mixing, motion, nearness, places, types, values
+from slipstream._moving.columns import IPoints, Lines, MBools, MPoints, MReals, Periods, Points, Temporals, freeze_all
+from slipstream._moving.operators import movement
+from slipstream._moving.registry import FUNCTIONS, Found, Function, Result, null_rows
+from slipstream._moving.registry import operator as operator_
 from slipstream._spark import workers
-from slipstream._tools.numba_tools import Bools, Longs
+from slipstream._tools.numba_tools import Bools, Floats, Longs
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
-#: the result of a kernel: a column, or a ``Found``
-Result = Any
 
-
-@dataclass(frozen=True)
-class Function:
-    """One operator: its SQL name, its result type, and the kernel that computes it."""
-
-    name: str
-    returns: types.Type
-    compute: Callable[..., Result]
-
-    @property
-    def arity(self) -> int:
-        """The number of arguments."""
-        return len(inspect.signature(self.compute).parameters)
-
-    def __call__(self, *arrays: pa.Array) -> pa.Array:
-        """Apply it to Arrow columns: null if an argument is null or the operator is undefined.
-
-        A point without two finite coordinates counts as null; any other invalid value is rejected, and the error names
-        the row.
-        """
-        for array in arrays:
-            columns.check(array)
-        return self.apply_unchecked(*arrays)
-
-    def apply_unchecked(self, *arrays: pa.Array) -> pa.Array:
-        """Apply it to columns that were checked before."""
-        nulls = _null_rows(*arrays)
-        if nulls.all():
-            return pa.nulls(len(nulls), self.returns.arrow)
-        result = self._call_kernel(arrays)
-        if isinstance(result, Found):
-            nulls |= ~result.found
-            result = result.value
-        return columns.write(result, self.returns, nulls)
-
-    def _call_kernel(self, arrays: tuple[pa.Array, ...]) -> Result:
-        try:
-            return self.compute(*(columns.read_unchecked(array) for array in arrays))
-        except (NumbaError, AttributeError, KeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            got = ", ".join(str(array.type) for array in arrays)
-            expected = [p.annotation for p in inspect.signature(self.compute).parameters.values()]
-            raise BadArgument(
-                f"{self.name}({got}): no such operator.",
-                hint=f"{self.name} requires ({', '.join(expected)}).",
-                code="bad-type",
-            ) from error
-
-
-def _null_rows(*arrays: pa.Array) -> Bools:
-    """Return the rows in which an argument is null."""
-    nulls = np.zeros(len(arrays[0]), dtype=np.bool_)
-    for array in arrays:
-        if (missing := columns.is_missing(array)) is not None:
-            nulls |= missing
-    return nulls
-
-
-@dataclass(frozen=True)
-class Found:
-    """A result that is undefined in some rows."""
-
-    found: Bools
-    value: Any
-
-
-FUNCTIONS: list[Function] = []
-
-
-def _operator(returns: types.Type) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
-    def keep(compute: Callable[..., Result]) -> Callable[..., Result]:
-        FUNCTIONS.append(Function(compute.__name__.removeprefix("_"), returns, compute))
-        return compute
-
-    return keep
-
-
-@_operator(types.IPOINT)
+@operator_(types.IPOINT)
 def _atinstant(trip: MPoints, instant: Longs) -> Result:
     """The position at an instant; null if undefined."""
     found, x, y = motion.positions_at(trip, instant)
     return Found(found, IPoints(instant, x, y))
 
 
-@_operator(types.IPOINT)
+@operator_(types.IPOINT)
 def _initial(trip: MPoints) -> Result:
     """The first position and its instant."""
     return Found(*motion.end_positions(trip, False))
 
 
-@_operator(types.IPOINT)
+@operator_(types.IPOINT)
 def _final(trip: MPoints) -> Result:
     """The last position and its instant."""
     return Found(*motion.end_positions(trip, True))
 
 
-@_operator(types.BOOL)
+@operator_(types.BOOL)
 def _present(trip: MPoints, when: Longs | Periods) -> Result:
     """Whether the moving point is defined at an instant, or at some time in periods."""
     if isinstance(when, Periods):
@@ -135,7 +58,7 @@ def _present(trip: MPoints, when: Longs | Periods) -> Result:
     return motion.positions_at(trip, when)[0]
 
 
-@_operator(types.BOOL)
+@operator_(types.BOOL)
 def _passes(trip: MPoints, place: Points | Lines) -> Result:
     """Whether the moving point is ever at a point (within 1e-6 m) or in a region."""
     if isinstance(place, Points):
@@ -143,62 +66,86 @@ def _passes(trip: MPoints, place: Points | Lines) -> Result:
     return np.diff(places.when_inside(trip, place, True).rows) > 0
 
 
-@_operator(types.MPOINT)
+@operator_(types.MPOINT)
+def _enters(trip: MPoints, zone: Lines) -> Result:
+    """The vertices at which the moving point enters a region: it is inside, and was not at the vertex before."""
+    return fences.select_vertices(trip, fences.find_crossings(trip, zone)[0])
+
+
+@operator_(types.MPOINT)
+def _leaves(trip: MPoints, zone: Lines) -> Result:
+    """The vertices at which the moving point has left a region: it is outside, and was inside at the one before."""
+    return fences.select_vertices(trip, fences.find_crossings(trip, zone)[1])
+
+
+@operator_(types.MPOINT)
+def _dwells(trip: MPoints, zone: Lines, seconds: Floats) -> Result:
+    """The vertices at which the moving point has been in a region for so long since it entered; one for each stay."""
+    return fences.select_vertices(trip, fences.find_stays(trip, zone, seconds))
+
+
+@operator_(types.INSTANT_TYPE)
+def _arrives(trip: MPoints, place: Points, metres: Floats) -> Result:
+    """When the moving point is first at most so far from a point, at a vertex."""
+    return Found(*fences.find_arrivals(trip, place, metres))
+
+
+@operator_(types.MPOINT)
 def _at(trip: MPoints, place: Points | Lines) -> Result:
     """The moving point while it is at a point (within 1e-6 m) or in a region."""
     if isinstance(place, Lines):
-        return motion.restrict(trip, _freeze(places.when_inside(trip, place, False)))
-    there = motion.restrict(trip, _freeze(places.when_near(trip, place, types.REACH, False)))
+        return motion.restrict(trip, freeze_all(places.when_inside(trip, place, False)))
+    there = motion.restrict(trip, freeze_all(places.when_near(trip, place, types.REACH, False)))
     vertices = np.diff(there.rows)
     return there._replace(x=np.repeat(place.x, vertices), y=np.repeat(place.y, vertices))
 
 
-@_operator(types.MPOINT)
+@operator_(types.MPOINT)
 def _atperiods(trip: MPoints, periods: Periods) -> Result:
     """The moving point during periods."""
     return motion.restrict(trip, periods)
 
 
-@_operator(types.PERIODS)
-def _deftime(moving: MPoints | MReals | MBools) -> Result:
+@operator_(types.PERIODS)
+def _deftime(moving: MPoints | MReals | MBools | Temporals) -> Result:
     """When the value is defined."""
-    if isinstance(moving, MPoints):
-        return motion.definition_times(moving)
+    if isinstance(moving, MPoints | Temporals):
+        return movement.definition_times(moving)
     return motion.merge(Periods(moving.rows, moving.begin, moving.end))
 
 
-@_operator(types.LINE)
+@operator_(types.LINE)
 def _trajectory(trip: MPoints) -> Result:
     """The path in the plane."""
     return motion.trajectories(trip)
 
 
-@_operator(types.REAL)
+@operator_(types.REAL)
 def _travelled(trip: MPoints) -> Result:
     """The distance travelled in metres (the paper's *length*)."""
     return motion.lengths(trip)
 
 
-@_operator(types.MREAL)
+@operator_(types.MREAL)
 def _distance(first: MPoints, second: MPoints) -> Result:
     """The exact distance between two moving points over time."""
-    return nearness.norms(_freeze(nearness.relative(first, second)))
+    return nearness.norms(freeze_all(nearness.relative(first, second)))
 
 
-@_operator(types.REAL)
+@operator_(types.REAL)
 def _line_distance(first: Lines, second: Lines) -> Result:
     """The smallest distance between two lines; null if one is empty."""
     least = nearness.line_distances(first, second)
     return Found(np.isfinite(least), least)
 
 
-@_operator(types.MBOOL)
+@operator_(types.MBOOL)
 def _at_most(moving: MReals, limit: Any) -> Result:
     """When a moving real is at most a number (the paper's ``<=``)."""
     return nearness.at_most(moving, limit)
 
 
-@_operator(types.MBOOL)
+@operator_(types.MBOOL)
 def _at_bool(moving: MBools, truth: Bools) -> Result:
     """A moving boolean while it has the given value."""
     selected = np.repeat(truth, np.diff(moving.rows)) == _rows_only(moving).value
@@ -207,27 +154,27 @@ def _at_bool(moving: MBools, truth: Bools) -> Result:
     return MBools(rows.astype(np.int32), flat.begin[selected], flat.end[selected], flat.value[selected])
 
 
-@_operator(types.BOOL)
-def _sometimes(moving: MBools) -> Result:
+@operator_(types.BOOL)
+def _sometimes(moving: MBools | Temporals) -> Result:
     """Whether a moving boolean is true at least once."""
-    return nearness.ever(moving)
+    return np.diff(values.when_true(moving).rows) > 0
 
 
-@_operator(types.MPOINT)
+@operator_(types.MPOINT)
 def _intersection(first: MPoints, second: MPoints) -> Result:
     """The moving point while both are at the same place (within 1e-6 m)."""
-    apart = _freeze(nearness.relative(first, second))
+    apart = freeze_all(nearness.relative(first, second))
     origin = columns.freeze(np.zeros(columns.count(apart)))
-    return motion.restrict(first, _freeze(places.when_near(apart, Points(origin, origin), types.REACH, False)))
+    return motion.restrict(first, freeze_all(places.when_near(apart, Points(origin, origin), types.REACH, False)))
 
 
-@_operator(types.BOOL)
+@operator_(types.BOOL)
 def _inside(place: Points | IPoints, region: Lines) -> Result:
     """Whether a point is in a region, including its border."""
     return places.inside(Points(place.x, place.y), region)
 
 
-@_operator(types.BOOL)
+@operator_(types.BOOL)
 def _isempty(value: Any) -> Result:
     """Whether a moving value, periods, line or region is empty."""
     return np.diff(value.rows) == 0
@@ -237,11 +184,6 @@ def _rows_only(moving: MBools) -> MBools:
     """Return only the intervals of the rows: a slice of an Arrow column keeps all values."""
     first, last = moving.rows[0], moving.rows[-1]
     return MBools(moving.rows, moving.begin[first:last], moving.end[first:last], moving.value[first:last])
-
-
-def _freeze(value: Any) -> Any:
-    """Make the output of one kernel read-only for the next, as if it came from Arrow."""
-    return type(value)(*(columns.freeze(array) for array in value))
 
 
 def _concat_all(lists: pa.Array) -> pa.Array:
@@ -255,7 +197,7 @@ def _concat_all(lists: pa.Array) -> pa.Array:
 def _circle(place: pa.Array, radius: pa.Array, corners: pa.Array) -> pa.Array:
     """A regular n-gon around a point: ``circle(place, radius, n)``."""
     sides = np.maximum(columns.read(corners).astype(np.int64), 3)
-    nulls = _null_rows(place, radius, corners)
+    nulls = null_rows(place, radius, corners)
     return columns.write(places.polygons(columns.read(place), columns.read(radius), sides), types.REGION, nulls)
 
 
@@ -337,18 +279,14 @@ def _mask(array: pa.Array) -> pa.Array | None:
     return array.is_null() if array.null_count else None
 
 
-def _make_array_type(kind: types.Type) -> types.Type:
-    return types.Type(f"{kind.name}s", f"array<{kind.sql}>", pa.list_(kind.arrow))
-
-
 def _lift_operators() -> dict[str, tuple[types.Type, Callable[..., pa.Array], int]]:
     """Return ``passes_each(trip, places)`` and the like, and ``travelled_all(trips)``."""
     known = {f.name: f for f in FUNCTIONS}
     each = [known[name] for name in ("atinstant", "present", "passes", "at", "atperiods")]
     lifted: dict[str, tuple[types.Type, Callable[..., pa.Array], int]] = {
-        f"{f.name}_each": (_make_array_type(f.returns), Each(f), 2) for f in each
+        f"{f.name}_each": (types.array_of(f.returns), Each(f), 2) for f in each
     }
-    return lifted | {"travelled_all": (_make_array_type(types.REAL), All(known["travelled"]), 1)}
+    return lifted | {"travelled_all": (types.array_of(types.REAL), All(known["travelled"]), 1)}
 
 
 #: operators that work directly on Arrow columns: result type, function, number of arguments
@@ -362,6 +300,15 @@ ON_ARROW: dict[str, tuple[types.Type, Callable[..., pa.Array], int]] = {
     **_lift_operators(),
 }
 
+
+def _constructor(kind: types.Type) -> tuple[str, str, str]:
+    """Return the SQL function that makes one sequence of instants and values."""
+    value = next(field.type.value_type for field in kind.arrow if field.name == "value")
+    sql = {pa.float64(): "double", pa.int64(): "bigint", pa.bool_(): "boolean", pa.string(): "string"}[value]
+    fields = "'t', t, 'value', v, 'starts', IF(size(t) > 0, array(0), array()), 'interpolation', i"
+    return f"t array<timestamp>, v array<{sql}>, i string", kind.sql, f"named_struct({fields})"
+
+
 #: operators as Spark SQL expressions: expanded by its optimizer, no Python involved
 IN_SQL = {
     "val": ("ip " + types.IPOINT.sql, types.POINT.sql, "named_struct('x', ip.x, 'y', ip.y)"),
@@ -372,6 +319,12 @@ IN_SQL = {
         types.PERIODS.sql,
         "named_struct('begin', array(b), 'end', array(e))",
     ),
+    "box": (
+        "xmin double, ymin double, xmax double, ymax double, tmin timestamp, tmax timestamp",
+        types.STBOX.sql,
+        "named_struct('xmin', xmin, 'ymin', ymin, 'xmax', xmax, 'ymax', ymax, 'tmin', tmin, 'tmax', tmax)",
+    ),
+    **{kind.name: _constructor(kind) for kind in types.OVER_TIME},
 }
 
 

@@ -9,7 +9,8 @@ import pyarrow.compute as pc
 from slipstream._errors import BadArgument
 from slipstream._moving import columns, types
 from slipstream._moving.columns import MPoints
-from slipstream._moving.systems import System, geodesic_lengths
+from slipstream._moving.geodesic import distances
+from slipstream._moving.systems import System
 from slipstream._tools.numba_tools import Bools, Floats
 
 #: a moving point in degrees; no operator takes it for one in metres
@@ -40,7 +41,7 @@ def _row_lengths(m: MPoints, lon: Floats, lat: Floats) -> Floats:
     """The length of each row: steps between vertices, but not those between sequences."""
     steps = np.zeros(len(lon) + 1)  # to each vertex from the one before; the last is for rows without vertices
     if len(lon) > 1:
-        steps[1:-1] = geodesic_lengths(lon, lat)
+        steps[1:-1] = distances(lon[:-1], lat[:-1], lon[1:], lat[1:])
     first, last = m.parts[0], m.parts[-1]
     steps[np.repeat(m.rows[:-1], np.diff(m.parts)) + m.starts[first:last]] = 0.0
     return np.where(np.diff(m.rows) > 0, np.add.reduceat(steps, m.rows[:-1]), 0.0)

@@ -8,78 +8,14 @@ from __future__ import annotations
 import numpy as np
 
 from slipstream._moving.columns import IPoints, Lines, MPoints, Periods
+from slipstream._moving.timeline import Timeline, carry, cut_out, sequence, values_at
 from slipstream._tools.numba_tools import Bools, Floats, Ints, Longs, compiled
 
 
-@compiled
-def sequence(m: MPoints, row: int, k: int) -> tuple[int, int]:
-    """Return the first and one-past-last vertex of sequence ``k`` (counted over the whole column) of ``row``."""
-    base = m.rows[row]
-    first = base + m.starts[k]
-    last = m.rows[row + 1] if k + 1 == m.parts[row + 1] else base + m.starts[k + 1]
-    return first, last
-
-
-@compiled
-def is_superseded(m: MPoints, row: int, k: int, t: int) -> bool:
-    """Return whether sequence ``k`` ends at ``t`` where the next one begins: then the next one counts."""
-    return bool(k + 1 < m.parts[row + 1] and m.t[m.rows[row] + m.starts[k + 1]] == t)
-
-
-@compiled
-def interpolate(t0: int, t1: int, v0: float, v1: float, t: int) -> float:
-    """Return the value at ``t`` of a linear motion from ``v0`` at ``t0`` to ``v1`` at ``t1``; exact at both ends."""
-    if t == t1:
-        return v1
-    return v0 + (v1 - v0) * (float(t - t0) / float(t1 - t0))
-
-
-@compiled
-def vertex_before(m: MPoints, row: int, t: int) -> int:
-    """Return the last vertex of ``row`` at or before ``t``; one before its first vertex if there is none."""
-    low, high = m.rows[row], m.rows[row + 1]
-    while low < high:
-        middle = (low + high) // 2
-        if m.t[middle] <= t:
-            low = middle + 1
-        else:
-            high = middle
-    return int(low - 1)
-
-
-@compiled
-def starts_sequence(m: MPoints, row: int, vertex: int) -> bool:
-    """Return whether a sequence begins at ``vertex``, or the row ends before it."""
-    if vertex >= m.rows[row + 1]:
-        return True
-    wanted = vertex - m.rows[row]
-    low, high = m.parts[row], m.parts[row + 1]
-    while low < high:
-        middle = (low + high) // 2
-        if m.starts[middle] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return bool(low < m.parts[row + 1] and m.starts[low] == wanted)
-
-
-@compiled
 def positions_at(m: MPoints, instants: Longs) -> tuple[Bools, Floats, Floats]:
     """Return whether each point is defined at its instant, and its position."""
-    n = len(m.rows) - 1
-    found, x, y = np.zeros(n, np.bool_), np.zeros(n), np.zeros(n)
-    for row in range(n):
-        t = instants[row]
-        i = vertex_before(m, row, t)
-        if i < m.rows[row]:
-            continue
-        if m.t[i] == t:
-            found[row], x[row], y[row] = True, m.x[i], m.y[i]
-        elif not starts_sequence(m, row, i + 1):
-            found[row] = True
-            x[row] = interpolate(m.t[i], m.t[i + 1], m.x[i], m.x[i + 1], t)
-            y[row] = interpolate(m.t[i], m.t[i + 1], m.y[i], m.y[i + 1], t)
-    return found, x, y
+    found, x = values_at(m, m.x, instants)
+    return found, x, values_at(m, m.y, instants)[1]
 
 
 @compiled
@@ -101,67 +37,15 @@ def overlaps(m: MPoints, periods: Periods) -> Bools:
     return found
 
 
-@compiled
-def _copy(m: MPoints, first: int, last: int, t0: int, t1: int, out: MPoints, at: int) -> int:
-    """Write the motion of vertices ``first:last`` from ``t0`` to ``t1`` at index ``at``; return the index after it."""
-    low, high = first, last
-    while low < high:  # the first vertex after t0
-        middle = (low + high) // 2
-        if m.t[middle] <= t0:
-            low = middle + 1
-        else:
-            high = middle
-    i = low - 1
-    out.t[at] = t0
-    if m.t[i] == t0:
-        out.x[at], out.y[at] = m.x[i], m.y[i]
-    else:
-        out.x[at] = interpolate(m.t[i], m.t[i + 1], m.x[i], m.x[i + 1], t0)
-        out.y[at] = interpolate(m.t[i], m.t[i + 1], m.y[i], m.y[i + 1], t0)
-    at += 1
-    i += 1
-    while i < last and m.t[i] <= t1:
-        out.t[at], out.x[at], out.y[at] = m.t[i], m.x[i], m.y[i]
-        at += 1
-        i += 1
-    if out.t[at - 1] < t1:
-        out.t[at] = t1
-        out.x[at] = interpolate(m.t[i - 1], m.t[i], m.x[i - 1], m.x[i], t1)
-        out.y[at] = interpolate(m.t[i - 1], m.t[i], m.y[i - 1], m.y[i], t1)
-        at += 1
-    return at
-
-
-@compiled
 def restrict(m: MPoints, periods: Periods) -> MPoints:
     """Restrict each point to its periods: the paper's *atperiods*."""
-    n = len(m.rows) - 1
-    room, sequences = 0, 0
-    for row in range(n):
-        # each common interval adds at most its two ends to the existing vertices
-        common = m.parts[row + 1] - m.parts[row] + periods.rows[row + 1] - periods.rows[row]
-        room += m.rows[row + 1] - m.rows[row] + 2 * common
-        sequences += common
-    rows, parts = np.zeros(n + 1, np.int32), np.zeros(n + 1, np.int32)
-    starts = np.empty(sequences, np.int32)
-    out = MPoints(rows, np.empty(room, np.int64), np.empty(room), np.empty(room), parts, starts)
-    at, part = 0, 0
-    for row in range(n):
-        k, p = m.parts[row], periods.rows[row]
-        while k < m.parts[row + 1] and p < periods.rows[row + 1]:
-            first, last = sequence(m, row, k)
-            t0, t1 = max(m.t[first], periods.begin[p]), min(m.t[last - 1], periods.end[p])
-            shadowed = t0 == t1 and is_superseded(m, row, k, t0)
-            if t0 <= t1 and not shadowed:
-                starts[part] = at - rows[row]
-                part += 1
-                at = _copy(m, first, last, t0, t1, out, at)
-            if m.t[last - 1] < periods.end[p] or shadowed:
-                k += 1
-            else:
-                p += 1
-        rows[row + 1], parts[row + 1] = at, part
-    return MPoints(rows, out.t[:at], out.x[:at], out.y[:at], parts, starts[:part])
+    return place_on(m, *cut_out(m, periods))
+
+
+def place_on(m: MPoints, line: Timeline, source: Ints) -> MPoints:
+    """Return the positions at the instants of a timeline that follows from vertices of ``m``."""
+    x, y = carry(line, source, m, m.x), carry(line, source, m, m.y)
+    return MPoints(line.rows, line.t, x, y, line.parts, line.starts)
 
 
 @compiled
@@ -308,7 +192,7 @@ def _rests(m: MPoints, i: int, pause: int) -> bool:
 
 
 @compiled
-def _pieces(m: MPoints, first: Longs, last: Longs) -> MPoints:
+def runs(m: MPoints, first: Longs, last: Longs) -> MPoints:
     """Return the movements from vertex ``first[k]`` to vertex ``last[k]``, each a row of one sequence."""
     n = len(first)
     rows = np.zeros(n + 1, np.int32)
@@ -366,7 +250,7 @@ def _split(m: MPoints, pause: int, extent: float) -> tuple[Ints, MPoints]:
                 if i >= last - 1:
                     break
         pieces[row + 1] = count
-    return pieces, _pieces(m, firsts[:count], lasts[:count])
+    return pieces, runs(m, firsts[:count], lasts[:count])
 
 
 def split_at_pauses(m: MPoints, pause: int) -> tuple[Ints, MPoints]:

@@ -6,84 +6,23 @@ time; so distance is exactly the square root of a quadratic, and two points meet
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from slipstream._moving.columns import Lines, MBools, MPoints, MReals
-from slipstream._moving.motion import interpolate, is_superseded, sequence
-from slipstream._moving.places import round_inward
+from slipstream._moving.columns import Lines, MBools, MPoints, MReals, Periods, Points, freeze, freeze_all
+from slipstream._moving.places import round_inward, when_near_each
+from slipstream._moving.timeline import carry, first_least, lay_out, meet, sequence, sequences, units, vertices
 from slipstream._moving.types import MICROS
 from slipstream._tools.numba_tools import Bools, Floats, Ints, Longs, compiled
 
 
-@compiled
-def _place(m: MPoints, i: int, last: int, t: int) -> tuple[float, float]:
-    """Return the position at ``t`` on the unit at ``i`` (of a sequence that ends before ``last``)."""
-    if i + 1 >= last or m.t[i] == t:
-        return m.x[i], m.y[i]
-    return interpolate(m.t[i], m.t[i + 1], m.x[i], m.x[i + 1], t), interpolate(
-        m.t[i], m.t[i + 1], m.y[i], m.y[i + 1], t
-    )
-
-
-@compiled
-def _unit_at(m: MPoints, first: int, last: int, t: int) -> int:
-    """Return the unit of vertices ``first:last`` that covers ``t``, by bisection."""
-    low, high = first, last
-    while low < high:
-        middle = (low + high) // 2
-        if m.t[middle] <= t:
-            low = middle + 1
-        else:
-            high = middle
-    return low - 1
-
-
-@compiled
 def relative(a: MPoints, b: MPoints) -> MPoints:
     """Return the moving points ``a - b``, while both are defined."""
-    n = len(a.rows) - 1
-    room, sequences = 0, 0
-    for row in range(n):
-        common = a.parts[row + 1] - a.parts[row] + b.parts[row + 1] - b.parts[row]
-        room += a.rows[row + 1] - a.rows[row] + b.rows[row + 1] - b.rows[row] + 2 * common
-        sequences += common
-    rows, parts, starts = np.zeros(n + 1, np.int32), np.zeros(n + 1, np.int32), np.empty(sequences, np.int32)
-    t, x, y = np.empty(room, np.int64), np.empty(room), np.empty(room)
-    at, part = 0, 0
-    for row in range(n):
-        ka, kb = a.parts[row], b.parts[row]
-        while ka < a.parts[row + 1] and kb < b.parts[row + 1]:
-            a0, a1 = sequence(a, row, ka)
-            b0, b1 = sequence(b, row, kb)
-            now, until = max(a.t[a0], b.t[b0]), min(a.t[a1 - 1], b.t[b1 - 1])
-            shadowed = now == until and (is_superseded(a, row, ka, now) or is_superseded(b, row, kb, now))
-            if now <= until and not shadowed:
-                starts[part] = at - rows[row]
-                part += 1
-                i, j = _unit_at(a, a0, a1, now), _unit_at(b, b0, b1, now)
-                while True:
-                    ax, ay = _place(a, i, a1, now)
-                    bx, by = _place(b, j, b1, now)
-                    t[at], x[at], y[at] = now, ax - bx, ay - by
-                    at += 1
-                    if now == until:
-                        break
-                    now = until
-                    if i + 1 < a1:
-                        now = min(now, a.t[i + 1])
-                    if j + 1 < b1:
-                        now = min(now, b.t[j + 1])
-                    if i + 1 < a1 and a.t[i + 1] == now:
-                        i += 1
-                    if j + 1 < b1 and b.t[j + 1] == now:
-                        j += 1
-            ended = a.t[a1 - 1]
-            if ended < b.t[b1 - 1] or (ended == b.t[b1 - 1] and is_superseded(a, row, ka, ended)):
-                ka += 1
-            else:
-                kb += 1
-        rows[row + 1], parts[row + 1] = at, part
-    return MPoints(rows, t[:at], x[:at], y[:at], parts, starts[:part])
+    line, first, second = meet(a, b)
+    x = carry(line, first, a, a.x) - carry(line, second, b, b.x)
+    y = carry(line, first, a, a.y) - carry(line, second, b, b.y)
+    return MPoints(line.rows, line.t, x, y, line.parts, line.starts)
 
 
 @compiled
@@ -174,19 +113,6 @@ def _append(
         return at
     begin[at], end[at], value[at] = t0, t1, truth
     return at + 1
-
-
-@compiled
-def ever(m: MBools) -> Bools:
-    """Return whether each moving boolean is ever true."""
-    n = len(m.rows) - 1
-    out = np.zeros(n, np.bool_)
-    for row in range(n):
-        for i in range(m.rows[row], m.rows[row + 1]):
-            if m.value[i]:
-                out[row] = True
-                break
-    return out
 
 
 @compiled
@@ -293,3 +219,50 @@ def line_distances(a: Lines, b: Lines) -> Floats:
         if len(s) and len(u):
             out[row] = _line_distance(s, u)
     return out
+
+
+class Approach(NamedTuple):
+    """Where two moving points come nearest: whether ever, how near, and the first instant at which."""
+
+    found: Bools
+    metres: Floats
+    t: Longs
+
+
+def nearest_approach(a: MPoints, b: MPoints) -> Approach:
+    """Return where two moving points come nearest to each other while both are defined."""
+    apart = relative(a, b)
+    row, i = units(apart)
+    dx, dy = apart.x[i + 1] - apart.x[i], apart.y[i + 1] - apart.y[i]
+    size = dx * dx + dy * dy
+    s = np.clip(-(apart.x[i] * dx + apart.y[i] * dy) / np.where(size > 0, size, 1.0), 0.0, 1.0)
+    least = np.hypot(apart.x[i] + s * dx, apart.y[i] + s * dy)
+    times = apart.t[i] + np.rint(s * (apart.t[i + 1] - apart.t[i])).astype(np.int64)
+    every = vertices(apart)  # and the vertices, so that single instants count
+    row, least = np.append(row, every.row), np.append(least, np.hypot(apart.x, apart.y))
+    times = np.append(times, apart.t)
+    order = np.lexsort((times, row))
+    row, least, times = row[order], least[order], times[order]
+    found, at = first_least(row, least, len(apart.rows) - 1)
+    if not len(row):
+        return Approach(found, np.zeros(len(found)), np.zeros(len(found), np.int64))
+    return Approach(found, least[at], times[at])
+
+
+def when_within(a: MPoints, b: MPoints, metres: Floats) -> tuple[MPoints, Periods]:
+    """Return the motion of ``a`` as seen from ``b``, and when it is within ``metres``."""
+    apart = freeze_all(relative(a, b))
+    origin = freeze(np.zeros(len(apart.rows) - 1))
+    return apart, when_near_each(apart, Points(origin, origin), metres)
+
+
+def standing_still(place: Points, beside: MPoints) -> MPoints:
+    """Return points that stand at a place as long as others are defined."""
+    n = len(beside.rows) - 1
+    found = sequences(beside)
+    ends = np.where(found.last > found.first, 2, 1)
+    both = np.stack([found.first, found.last], axis=1)
+    kept = np.stack([np.ones(len(ends), np.bool_), ends == 2], axis=1)
+    line = lay_out(n, found.row, ends, beside.t[both[kept]])
+    x, y = (np.repeat(values, np.diff(line.rows)) for values in place)
+    return freeze_all(MPoints(line.rows, line.t, x, y, line.parts, line.starts))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from slipstream._moving.columns import Lines, MPoints, Periods, Points
-from slipstream._moving.motion import is_superseded, sequence
+from slipstream._moving.columns import Lines, MPoints, Periods, Points, freeze
+from slipstream._moving.timeline import is_superseded, sequence
 from slipstream._moving.types import BORDER
 from slipstream._tools.numba_tools import Bools, Floats, Ints, Longs, compiled
 
@@ -42,13 +42,16 @@ def near_on_unit(x0: float, y0: float, x1: float, y1: float, px: float, py: floa
         return (0.0, 1.0) if np.hypot(x0 - px, y0 - py) <= d else (1.0, 0.0)
     nearest = ((px - x0) * dx + (py - y0) * dy) / speed2
     off = np.hypot(x0 + nearest * dx - px, y0 + nearest * dy - py)
-    if off > d:
+    if off > d + 1e-9:
         return (1.0, 0.0)
     half = np.sqrt(max(0.0, (d - off) * (d + off)) / speed2)
-    low, high = max(0.0, nearest - half), min(1.0, nearest + half)
-    if low > high:
-        return (1.0, 0.0)
-    return (low, high)
+    low, high = (max(0.0, nearest - half), min(1.0, nearest + half)) if off <= d else (1.0, 0.0)
+    # at its ends the distance is known exactly
+    if np.hypot(x0 - px, y0 - py) <= d:
+        low, high = 0.0, max(high, 0.0)
+    if np.hypot(x1 - px, y1 - py) <= d:
+        low, high = min(low, 1.0), 1.0
+    return (low, high) if low <= high else (1.0, 0.0)
 
 
 @compiled
@@ -58,14 +61,23 @@ def _apart(m: MPoints, i: int, j: int, x0: float, y0: float, x1: float, y1: floa
     return bool(outside or min(m.y[i], m.y[j]) > y1 or max(m.y[i], m.y[j]) < y0)
 
 
-@compiled
 def when_near(m: MPoints, places: Points, d: float, first_only: bool) -> Periods:
     """Return when each moving point is within ``d`` metres of its place; ``first_only`` stops at the first time."""
+    return _when_near(m, places, freeze(np.full(len(places.x), d)), first_only)
+
+
+def when_near_each(m: MPoints, places: Points, metres: Floats) -> Periods:
+    """Return when each moving point is within its own distance of its place."""
+    return _when_near(m, places, metres, False)
+
+
+@compiled
+def _when_near(m: MPoints, places: Points, metres: Floats, first_only: bool) -> Periods:
     n = len(m.rows) - 1
     rows = np.zeros(n + 1, np.int32)
     begin, end, at = np.empty(16, np.int64), np.empty(16, np.int64), 0
     for row in range(n):
-        px, py = places.x[row], places.y[row]
+        px, py, d = places.x[row], places.y[row], metres[row]
         for k in range(m.parts[row], m.parts[row + 1]):
             first, last = sequence(m, row, k)
             if first + 1 == last and is_superseded(m, row, k, m.t[first]):

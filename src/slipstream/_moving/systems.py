@@ -173,16 +173,3 @@ def _transform(source: str, target: str, first: Floats, second: Floats) -> tuple
     x, y = _transformer(source, target).transform(first, second)
     good = np.isfinite(x) & np.isfinite(y)
     return np.where(good, x, np.nan), np.where(good, y, np.nan)
-
-
-def geodesic_lengths(lon: Floats, lat: Floats) -> Floats:
-    """Return the length of each step of a path on the ellipsoid (WGS 84), in metres.
-
-    >>> geodesic_lengths(np.array([0.0, 1.0]), np.array([0.0, 0.0])).round().tolist()
-    [111319.0]
-    """
-    import pyproj
-
-    ellipsoid = pyproj.Geod(ellps="WGS84")
-    found: Floats = np.asarray(ellipsoid.line_lengths(lon, lat), dtype=np.float64)
-    return found

@@ -13,12 +13,14 @@ import numpy as np
 import pyarrow as pa
 
 from slipstream._errors import BadInput
-from slipstream._tools.numba_tools import Bools, Floats, Ints, Longs, compiled
+from slipstream._moving.types import LINEAR
+from slipstream._tools.numba_tools import Bools, Bytes, Floats, Ints, Longs, compiled
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 #: the faults of a row; 0 is none
 NULL_ARRAY, LENGTHS, NULL_VALUE, NO_START, STARTS, NOT_FINITE, TWICE, BACK, ENDS, OVERLAPS = range(1, 11)
+INTERPOLATION, NOT_LINEAR = 11, 12
 
 _TEXTS = {
     NULL_ARRAY: "one of its arrays is null",
@@ -31,10 +33,13 @@ _TEXTS = {
     BACK: "an instant before the previous one",
     ENDS: "an interval ends before it begins",
     OVERLAPS: "an interval begins before the previous one ends",
+    INTERPOLATION: "its interpolation is not linear, step or discrete",
+    NOT_LINEAR: "only numbers with a fraction (tfloat) can be linear",
 }
 
 _HINTS = {
     "mpoint": "Sort by time, keep one vertex per instant, drop invalid points; `problem(Trip)` describes each row.",
+    "value over time": "Sort by time, keep one value per instant; interpolation is linear (tfloat), step or discrete.",
     "line": "Use one finite x and y per vertex, and the index of each part's first vertex in starts.",
     "periods": "Use one begin and end per interval, in time order.",
 }
@@ -160,10 +165,29 @@ def _mark_nulls(array: pa.Array, valid: Bools, code: Ints, place: Ints) -> None:
         _mark(code, place, valid & bad, NULL_VALUE, where)
 
 
-def faults(array: pa.Array, lists: dict[str, pa.Array], values: dict[str, np.ndarray[Any, Any]]) -> Faults:
+def _mark_interpolations(valid: Bools, found: Bytes, fractions: bool, code: Ints, place: Ints) -> None:
+    _mark(code, place, valid & (found > LINEAR), INTERPOLATION)
+    if not fractions:
+        _mark(code, place, valid & (found == LINEAR), NOT_LINEAR)
+
+
+def _coordinates(values: dict[str, Any]) -> tuple[str, str, Any, Any]:
+    """Return the names of the fields that must be finite, and their values; what is not a fraction always is."""
+    if "value" not in values:
+        return "x", "y", values["x"], values["y"]
+    value = values["value"]
+    if getattr(value, "dtype", None) != np.float64:
+        value = np.zeros(len(value))
+        value.setflags(write=False)
+    return "value", "value", value, value
+
+
+def faults(
+    array: pa.Array, lists: dict[str, pa.Array], values: dict[str, Any], interpolations: Bytes | None = None
+) -> Faults:
     """Return the fault of each row of a struct of lists; null rows have none.
 
-    ``lists`` are its fields and ``values`` their flat contents.
+    ``lists`` are its fields and ``values`` their flat contents; values over time have an interpolation per row.
     """
     valid = ~array.is_null().to_numpy(zero_copy_only=False) if array.null_count else np.ones(len(array), np.bool_)
     code, place = (np.zeros(len(array), np.int32) for _ in range(2))
@@ -175,12 +199,15 @@ def faults(array: pa.Array, lists: dict[str, pa.Array], values: dict[str, np.nda
     for other in others:
         if first is not other and not np.array_equal(first, other):
             _mark(code, place, valid & (np.diff(first) != np.diff(other)), LENGTHS)
+    if interpolations is not None:
+        fractions = pa.types.is_floating(lists["value"].type.value_type)
+        _mark_interpolations(valid, interpolations, fractions, code, place)
     # skip null rows and rows with a known fault
     code[~valid] = -1
     if "starts" in lists:
-        rows = np.stack([offsets.get("t", offsets["x"]), offsets["x"], offsets["y"]])
-        parts, starts = offsets["starts"], values["starts"]
-        _vertex_faults(rows, t, values["x"], values["y"], parts, starts, "t" in lists, code, place)
+        across, along, x, y = _coordinates(values)
+        rows = np.stack([offsets.get("t", offsets[across]), offsets[across], offsets[along]])
+        _vertex_faults(rows, t, x, y, offsets["starts"], values["starts"], "t" in lists, code, place)
     else:
         rows = np.stack([offsets["begin"], offsets["end"]])
         _interval_faults(rows, values["begin"], values["end"], code, place)

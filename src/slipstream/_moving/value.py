@@ -166,7 +166,7 @@ class MovingPoint:
         rows = np.array([0, len(self.t)], dtype=np.int32)
         parts = np.array([0, len(self.starts)], dtype=np.int32)
         made = MPoints(rows, self.t, self.x, self.y, parts, self.starts)
-        return MPoints(*(columns.freeze(array) for array in made))
+        return columns.freeze_all(made)
 
     @classmethod
     def from_column(cls, m: MPoints, row: int = 0) -> MovingPoint:
@@ -195,7 +195,7 @@ def to_column(points: Sequence[MovingPoint]) -> MPoints:
     t, x, y = (np.concatenate([getattr(p, name) for p in each]) for name in "txy")
     starts = np.concatenate([p.starts for p in each]).astype(np.int32)
     made = MPoints(rows, t, x, y, parts, starts)
-    return MPoints(*(columns.freeze(array) for array in made))
+    return columns.freeze_all(made)
 
 
 def to_arrow(points: Sequence[MovingPoint]) -> pa.Array:

@@ -81,6 +81,19 @@ def no_tuples(types: Mapping[str, str]) -> dict[str, Array]:
     return {name: np.empty(0, dtypes.get(type_, np.int64)) for name, type_ in types.items()}
 
 
+def split_keys(order: Longs) -> list[Longs]:
+    """The positions of order keys level by level, each contiguous; most levels of most tuples are zero.
+
+    >>> [level.tolist() for level in split_keys(np.array([[7, 0], [8, 0]]))]
+    [[7, 8], [0, 0]]
+    """
+    used = np.asarray(order.any(axis=0))
+    return [
+        np.ascontiguousarray(order[:, place]) if used[place] else np.zeros(len(order), np.int64)
+        for place in range(order.shape[1])
+    ]
+
+
 def sort_train(train: Train) -> Train:
     """The tuples in their order."""
     return train if is_sorted(train.order) else train.take(sort_order(train.order, np.arange(len(train))))

@@ -132,9 +132,7 @@ class KafkaDoor:
                 return
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                    raise Unavailable(
-                        f"{self._server}: {error.args[0].str()}.", hint="Is it running?", code="broker-unreachable"
-                    ) from error
+                    raise self._describe(error) from error
                 if topic in self._topics():
                     return
                 if time.monotonic() > deadline:
@@ -144,7 +142,16 @@ class KafkaDoor:
                 time.sleep(0.2)  # it is being deleted
 
     def _topics(self) -> dict[str, Any]:
-        return dict(self._admin.list_topics(timeout=TIMEOUT_S).topics)
+        from confluent_kafka import KafkaException
+
+        try:
+            return dict(self._admin.list_topics(timeout=TIMEOUT_S).topics)
+        except KafkaException as error:
+            raise self._describe(error) from error
+
+    def _describe(self, error: Exception) -> Unavailable:
+        """Describe what a broker answered, or that it did not."""
+        return Unavailable(f"{self._server}: {error.args[0].str()}.", hint="Is it running?", code="broker-unreachable")
 
     def _delete(self, *topics: str) -> None:
         from confluent_kafka import KafkaException
@@ -154,9 +161,7 @@ class KafkaDoor:
             try:
                 made.result(TIMEOUT_S)
             except KafkaException as error:
-                raise Unavailable(
-                    f"{self._server}: {error.args[0].str()}.", hint="Is it running?", code="broker-unreachable"
-                ) from error
+                raise self._describe(error) from error
         deadline = time.monotonic() + TIMEOUT_S
         while any(topic in self._topics() for topic in there) and time.monotonic() < deadline:
             time.sleep(0.1)

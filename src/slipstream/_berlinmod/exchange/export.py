@@ -57,7 +57,7 @@ def _as_units(movements: DataFrame, *whose: str) -> DataFrame:
     return movements.select(*whose, "Trip").mapInArrow(_units_table, sql)
 
 
-def _instants_table(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def instants_table(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Convert trips to rows of instants."""
     for batch in batches:
         m: MPoints = read(batch.column("Trip"))
@@ -143,7 +143,7 @@ def export(spark: SparkSession, data: Dataset, kind: str, out: Path, srid: int |
                 _write_rows(stage / "streets.csv", "Id,Vmax,X1,Y1,X2,Y2", _segments(network))
         else:
             sql = "tripid long, vehicleid long, t timestamp, x double, y double"
-            instants = trips.mapInArrow(_instants_table, sql)
+            instants = trips.mapInArrow(instants_table, sql)
             _write_one_file(instants, stage / "trips.csv")
             instants.createOrReplaceTempView("instants")
             _write_one_file(spark.sql(_TRIPS_INPUT, args={"system": system}), stage / "tripsinput.csv")

@@ -22,9 +22,11 @@ JOIN cells X ON X.cx = RR.cx AND X.cy = RR.cy
 WHERE X.x0 <= RR.x1 AND RR.x0 <= X.x1 AND X.y0 <= RR.y1 AND RR.y0 <= X.y1
   AND X.cx = greatest(cell(X.x0 - 5D), RR.cx0) AND X.cy = greatest(cell(X.y0 - 5D), RR.cy0);
 
--- The first ten query periods, once for every day they touch.
-CREATE OR REPLACE TEMPORARY VIEW PeriodDays1 AS
-SELECT Id, Period, begin, end, explode(sequence(day0, day1)) AS day
+-- Query periods, once for every day they touch; and the first ten of them.
+CREATE OR REPLACE TEMPORARY VIEW PeriodDays AS
+SELECT Id, Period, begin, end, day0, explode(sequence(day0, day1)) AS day
 FROM (SELECT Id, Period, Period.begin[0] AS begin, Period.end[0] AS end, day_of(Period.begin[0]) AS day0,
              day_of(Period.end[0]) AS day1
-      FROM QueryPeriods1);
+      FROM QueryPeriods);
+
+CREATE OR REPLACE TEMPORARY VIEW PeriodDays1 AS SELECT * FROM PeriodDays WHERE Id BETWEEN 1 AND 10

@@ -45,7 +45,7 @@ Columns = Annotated[
 Fields = Annotated[
     str,
     typer.Option(
-        metavar="FIELD,...", help="The fields of a CSV feed without a header, in order: car,ts,spd.", show_default=False
+        metavar="FIELD,...", help="The fields of CSV without a header, in order: car,ts,spd.", show_default=False
     ),
 ]
 KafkaConfig = Annotated[

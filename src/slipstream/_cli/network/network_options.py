@@ -308,10 +308,10 @@ def measure_again(
     tables: Mapping[str, pa.Table],
     known: Statistics,
 ) -> Statistics:
-    """Measure the boxes of another form of a network; the costs of reading and carrying are the same for both."""
+    """Measure the boxes of another form of a network; what a run adds to their costs is the same for both."""
     from slipstream._network.quality.calibration import number_tuples
     from slipstream._network.quality.statistics import measure
 
     numbers = {name: number_tuples(table) for name, table in take_samples(inputs).items()}
     found = measure(spark, checked, create_frames(spark, numbers), create_frames(spark, tables))
-    return replace(found, carrying=known.carrying, reading=known.reading)
+    return replace(found.scaled(known.scale), carrying=known.carrying, reading=known.reading)

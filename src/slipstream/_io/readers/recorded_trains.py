@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from slipstream._io.chunks import COLUMNS, LAST, Chunk, ChunkReader, Offset, to_arrow_stream
+from slipstream._io.chunks import COLUMNS, LAST, Chunk, ChunkReader, Offset, narrow, to_arrow_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -97,7 +97,7 @@ class TrainReader(ChunkReader):
     def read_chunks(self, partition: Trains) -> Iterator[Chunk]:
         """A chunk for each train."""
         for number in range(partition.first, partition.end):
-            yield Chunk(number, data=to_arrow_stream(pq.read_table(self._file(number))))
+            yield Chunk(number, data=to_arrow_stream(narrow(pq.read_table(self._file(number)))))
         if partition.last:
             yield Chunk(partition.end, LAST)
 

@@ -19,7 +19,7 @@ from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from slipstream._errors import BadInput
-from slipstream._io.chunks import COLUMNS, LAST, Chunk, ChunkReader, Offset, to_arrow_stream
+from slipstream._io.chunks import COLUMNS, LAST, Chunk, ChunkReader, Offset, narrow, to_arrow_stream
 from slipstream._io.formats.decoding import TYPES
 from slipstream._io.named_feeds import Feed
 
@@ -174,7 +174,7 @@ class UserReader(ChunkReader):
         """A train, and a notice after the last one."""
         if partition.end > partition.start:
             table = self._source.table(self._given.types, partition.start, partition.end)
-            yield Chunk(0, arrived=partition.arrived, data=to_arrow_stream(table))
+            yield Chunk(0, arrived=partition.arrived, data=to_arrow_stream(narrow(table)))
         if partition.last:
             yield Chunk(1, LAST)
 

@@ -140,7 +140,9 @@ class KeyedTable:
 
 
 class RowTable:
-    """Rows of integers without a key, in the order of arrival, such as tuples that wait for something.
+    """Rows without a key, in the order of arrival, such as tuples that wait for something.
+
+    Columns are integers, or have the types of a mapping.
 
     >>> waiting = RowTable(("time", "vid"))
     >>> waiting.add({"time": np.array([1, 2, 3]), "vid": np.array([7, 8, 9])})
@@ -151,9 +153,10 @@ class RowTable:
     1
     """
 
-    def __init__(self, columns: Sequence[str]) -> None:
+    def __init__(self, columns: Sequence[str] | Mapping[str, str]) -> None:
         self.columns = tuple(columns)
-        self.table = StateTable(dict.fromkeys((_ORDINAL, *columns), INTEGER))
+        types = columns if isinstance(columns, Mapping) else dict.fromkeys(columns, INTEGER)
+        self.table = StateTable({_ORDINAL: INTEGER, **{name: _choose_kind(type_) for name, type_ in types.items()}})
         self._next = 0
 
     def add(self, columns: Mapping[str, Array]) -> None:

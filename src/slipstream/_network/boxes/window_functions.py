@@ -56,7 +56,8 @@ def encode_column(values: pa.ChunkedArray, type_: str) -> Values:
         return np.asarray(values.to_pandas().to_numpy(dtype=object))
     if type_ == "float":
         return np.asarray(values.cast(pa.float64()).to_numpy())
-    return np.asarray(values.cast(pa.int64()).fill_null(NULL_INTEGER).to_numpy())
+    whole = values.cast(pa.int64())
+    return np.asarray((whole.fill_null(NULL_INTEGER) if whole.null_count else whole).to_numpy())
 
 
 #: the Arrow types of the columns of outputs

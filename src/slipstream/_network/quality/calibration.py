@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from slipstream._network.quality import shedding
 from slipstream._network.quality.analysis import analyse
-from slipstream._network.quality.statistics import Figures, Statistics, measure
+from slipstream._network.quality.statistics import Statistics, measure
 from slipstream._network.running.failures import query_errors
 from slipstream._network.running.recordings import cut_trains
 from slipstream._network.running.run_folder import Execution
@@ -35,6 +35,8 @@ TRAINS = (1, 1, 1, 4, 1, 4, 4)
 WARM = 2
 #: with fewer tuples, the duration of a run is mostly noise
 FEW = 20_000
+#: what boxes cost in a run at the least, as a share of what they cost on their own
+LEAST = 0.25
 
 
 class Marginal(NamedTuple):
@@ -61,16 +63,11 @@ def calibrate(
     whole, reading = (seconds * cores for seconds in measure_marginal(spark, checked, samples, tables))
     left = max(whole - reading, 0.0)
     if total >= FEW and left < boxes.min_cap:
-        # boxes measured on their own may be slower than in the run, which counts if it was long enough
-        found = replace(
-            found, figures={name: _scale_cost(one, left / boxes.min_cap) for name, one in found.figures.items()}
-        )
+        # boxes measured on their own may be slower than in the run, which counts if it was long enough; not without
+        # limit, as a run that was disturbed may seem to cost nothing
+        found = found.scaled(max(left / boxes.min_cap, LEAST))
     carrying = max(left - boxes.min_cap, 0.0) / max(boxes.carried, 1e-9)
     return replace(found, carrying=carrying, reading=reading)
-
-
-def _scale_cost(figures: Figures, share: float) -> Figures:
-    return replace(figures, cost=figures.cost * share)
 
 
 def measure_marginal(

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import json
 import math
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -35,8 +36,13 @@ SHARES = "shed.json"
 STEP = 0.02
 #: an output is late when less than GOOD of it is in its good zone, and on time when more than ALL_GOOD is
 GOOD, ALL_GOOD = 0.9, 0.99
-#: factors by which the controller adapts the assumed capacity, and its maximum as a multiple of the nominal one
-FASTER_DOWN, SLOWLY_UP, TRUST = 0.7, 1.1, 10.0
+#: when outputs are late, the controller assumes this share of the capacity that it measured; when they are not, it
+#: assumes more by this factor with every batch
+FASTER_DOWN, SLOWLY_UP = 0.7, 1.1
+#: batches grow when they take longer than their tuples took to arrive by this factor
+GROWING = 1.1
+#: the batches from which it learns how much the machine does
+RECENT = 3
 #: bits in a tuple's mask
 MAX_PLACES = 62
 
@@ -120,23 +126,20 @@ def plan(
         delivered = {name: found.outputs[name] / rate if rate else 1.0 for name, rate in full.outputs.items()}
         return Shedding(dict(wanted), delivered, total_utility(checked.network, delivered), found)
 
-    now = tried(shares)
+    now, envelopes = tried(shares), [(o.name, o.quality.drop.envelope()) for o in checked.network.outputs]
     while not now.analysis.holds:
         options = [tried({**now.shares, p: min(s + STEP, 1.0)}) for p, s in now.shares.items() if s < 1]
         useful = [option for option in options if option.analysis.min_cap < now.analysis.min_cap - 1e-12]
         if not useful:
             break
-        now = min(useful, key=lambda option: _price(checked.network, now, option))
+        now = min(useful, key=lambda option: _price(envelopes, now, option))
     even = plan_evenly(checked, statistics, rates, cores=cores, headroom=headroom)
     return even if even.utility > now.utility else now
 
 
-def _price(network: Network, now: Shedding, then: Shedding) -> float:
+def _price(envelopes: Sequence[tuple[str, Graph]], now: Shedding, then: Shedding) -> float:
     """The utility that a step loses for the capacity it gains."""
-    lost = sum(
-        graph.at(now.delivered[name]) - graph.at(then.delivered[name])
-        for name, graph in ((output.name, output.quality.drop.envelope()) for output in network.outputs)
-    )
+    lost = sum(graph.at(now.delivered[name]) - graph.at(then.delivered[name]) for name, graph in envelopes)
     return lost / (now.analysis.min_cap - then.analysis.min_cap)
 
 
@@ -270,6 +273,10 @@ class Controller:
 
     ``level`` is the share of the machine's cores that it assumes. Once that is enough for the rates, the plan drops
     nothing: shedding ends when the overload does.
+
+    Late outputs say that there is less capacity, but not how much less. That follows from the batches: the work that
+    they did, by ``statistics``, in the time that they took. So the level does not fall further and further while a
+    backlog is processed, which stays late whatever is dropped of new tuples.
     """
 
     checked: Checked
@@ -277,7 +284,17 @@ class Controller:
     rates: Mapping[str, float]
     cores: float
     level: float = 1.0
+    counts_dropped: bool = False  # whether the tuples that a batch took include those dropped on every way, as feeds do
     seen: int = -1
+    shares: dict[str, float] = field(default_factory=dict)
+    done: deque[_Work] = field(default_factory=lambda: deque(maxlen=RECENT))
+    until: float | None = None  # when the last batch was committed, in seconds
+
+    def begin(self) -> dict[str, float]:
+        """Return the shares to begin with: nothing is dropped until outputs are late if costs were not measured."""
+        if not self.statistics.figures:
+            self.level = math.inf
+        return self._plan()
 
     def adjust(self, monitor: Sequence[Mapping[str, Any]]) -> dict[str, float] | None:
         """Return new shares, based on new lines of the monitor; None if there are none."""
@@ -286,9 +303,54 @@ class Controller:
         if not good:
             return None
         self.seen = new[-1]["batch"]
+        self._watch(new)
         if min(good) < GOOD:
-            self.level *= FASTER_DOWN
+            self.level = min(self.level, FASTER_DOWN * self._estimate_level())
+        elif self._falls_behind():
+            self.level = min(self.level, self._estimate_level())
         elif min(good) > ALL_GOOD:
-            self.level = min(self.level * SLOWLY_UP, TRUST)
+            self.level *= SLOWLY_UP
+        return self._plan()
+
+    def _plan(self) -> dict[str, float]:
         shed = plan(self.checked, self.statistics, self.rates, cores=self.cores, headroom=self.level)
-        return {str(place): round(share, 4) for place, share in shed.shares.items() if share > 0}
+        self.shares = {str(place): round(share, 4) for place, share in shed.shares.items() if share > 0}
+        return self.shares
+
+    def _watch(self, entries: Sequence[Mapping[str, Any]]) -> None:
+        """Note what batches did, and the time since the batch before."""
+        cores, taken = self._find_load()
+        for entry in entries:
+            at, arrived = entry["at"] / 1e6, sum(entry["taken"].values()) / taken if taken else 0.0
+            if self.until is not None:
+                self.done.append(_Work(cores * arrived, arrived, at - self.until))
+            self.until = at
+
+    def _find_load(self) -> tuple[float, float]:
+        """The cores that the rates require with the shares in effect, and the tuples a second that batches take."""
+        dropped = {(p.taker, p.side, p.is_output): self.shares.get(str(p), 0.0) for p in places(self.checked.network)}
+        found = analyse(self.checked, self.statistics, self.rates, cores=math.inf, dropped=dropped)
+        entering = {load.box: load.rate for load in found.loads}
+        return found.min_cap, sum(self.rates.values() if self.counts_dropped else (entering[s] for s in self.rates))
+
+    def _estimate_level(self) -> float:
+        """The share of the cores that recent batches had; the assumed one if none is known."""
+        seconds = sum(one.seconds for one in self.done)
+        return sum(one.cores for one in self.done) / seconds / self.cores if seconds > 0 else self.level
+
+    def _falls_behind(self) -> bool:
+        """Whether batches take so much longer than their tuples took to arrive that the next one will be late."""
+        if not self.done or self.done[-1].seconds <= GROWING * self.done[-1].arrived:
+            return False
+        last = self.done[-1]
+        # the next one has what arrived during the last one, and takes longer again
+        good = min(output.quality.delay.good_until for output in self.checked.network.outputs)
+        return last.seconds * (1 + last.seconds / max(last.arrived, 1e-9)) > good
+
+
+class _Work(NamedTuple):
+    """What a batch did: seconds of a core, by the statistics; the seconds in which its tuples arrived, and its own."""
+
+    cores: float
+    arrived: float
+    seconds: float

@@ -1,15 +1,17 @@
 """The cost and selectivity of the boxes of a network, measured on a sample of its inputs.
 
 The cost c(b) of a box is in seconds of one core per tuple, its selectivity s(b) in output tuples per input tuple.
-Expressions are timed in Spark, as they will run; order-sensitive boxes by their kernels. The costs of reading a tuple
-and of carrying it between boxes are measured by a run of the whole network (``calibration``).
+Boxes are timed as they will run: expressions over columns or, if only Spark can compute them, in Spark, and
+order-sensitive boxes by their kernels. The costs of reading a tuple and of carrying it between boxes are measured by a
+run of the whole network (``calibration``).
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from slipstream._network.flow import Train
 from slipstream._network.planning.plan import Runner, plan
 from slipstream._network.schemas import join_columns
 from slipstream._network.state.groups import Columns
+from slipstream._network.tasks.superbox import Superbox
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,16 +53,22 @@ class Statistics:
     """Figures of boxes by name; by default a box costs a microsecond and emits everything.
 
     ``carrying`` is the seconds of a core to carry one tuple to an order-sensitive box or out of the network,
-    ``reading`` those to read one.
+    ``reading`` those to read one. ``scale`` is by how much boxes cost more in a run than when they are timed alone.
     """
 
     figures: Mapping[str, Figures] = field(default_factory=dict)
     carrying: float = 0.0
     reading: float = 0.0
+    scale: float = 1.0
 
     def of(self, name: str) -> Figures:
         """The figures of a box."""
         return self.figures.get(name, Figures(1e-6, (1.0,)))
+
+    def scaled(self, scale: float) -> Statistics:
+        """The same with all boxes' costs multiplied."""
+        figures = {name: replace(one, cost=one.cost * scale) for name, one in self.figures.items()}
+        return replace(self, figures=figures, scale=self.scale * scale)
 
     def worth(self, name: str) -> float:
         """(1 - s) / c: how much work a box saves those after it per cost of its own."""
@@ -92,8 +101,10 @@ class _Meter:
         self._spark = spark
         self._checked = checked
         self._tables = tables
-        self._runners = {runner.node.name: runner for runner in plan(checked).runners}
-        box_functions.install(spark, box_functions.with_tables(), self._collect_stored())
+        stored = self._collect_stored()
+        box_functions.install(spark, box_functions.with_tables(), stored)
+        self._superbox = Superbox(plan(checked), stored)
+        self._runners = {runner.node.name: runner for runner in self._superbox.plan.runners}
         self._arcs: dict[Arc, pa.Table] = {}
         self._states: dict[str, State] = {}
 
@@ -139,6 +150,29 @@ class _Meter:
         return Figures(taken / count, tuple(len(train) / count for train in released))
 
     def _expression(self, node: Node) -> Figures:
+        if isinstance(node.box, Filter | Map) and not self._superbox.translations.asks_spark(node):
+            return self._measure_over_columns(node)
+        return self._measure_in_spark(node)
+
+    def _measure_over_columns(self, node: Node) -> Figures:
+        """Time a filter or a map for each of its outputs that something takes."""
+        before, schemas = node.inputs[0], self._checked.schemas
+        train = _train(self._arcs[before], schemas[before])
+        count, cost = max(len(train), 1), 0.0
+        for arc in (ports := self._checked.ports[node.name]):
+            released = self._superbox.pass_through(train, before, arc)
+            self._arcs[arc] = _table(released, schemas[arc])
+            if arc in self._taken:
+                cost += time_best(partial(self._superbox.pass_through, train, before, arc)) / count
+        return Figures(cost, tuple(len(self._arcs[arc]) / count for arc in ports))
+
+    @cached_property
+    def _taken(self) -> set[Arc]:
+        """The arcs that a box, an output or a connection point takes."""
+        network = self._checked.network
+        return {arc for node in network.nodes for arc in node.inputs} | {end.arc for end in network.ends}
+
+    def _measure_in_spark(self, node: Node) -> Figures:
         """Time the box in Spark, less an empty pass."""
         frame = self._frame(node.inputs[self._checked.table_side(node) == 0]).cache()
         count = max(frame.count(), 1)

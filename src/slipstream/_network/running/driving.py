@@ -80,10 +80,17 @@ class _NetworkLife(job.Life):
 
     def connect(self, query: StreamingQuery) -> None:
         """Connect the feeds."""
+        if self._controller and (shares := self._controller.begin()):
+            self._execution.shares = shares
         self._execution.connect(query)
 
     def has_ended(self, query: StreamingQuery) -> bool:
         """Release the trains that are due; returns whether all input has arrived."""
+        if self._controller:
+            self.poll(query)
+            # what is dropped of a train is decided when it is released, so trains wait for the newest shares
+            if self._execution.is_behind(query):
+                return False
         return not self._execution.has_more_input(query)
 
     def poll(self, query: StreamingQuery) -> None:  # noqa: ARG002
@@ -119,6 +126,7 @@ class _AttachedLife(_NetworkLife):
 
 def _shed(execution: Execution, controller: shedding.Controller, entries: list[dict[str, Any]]) -> None:
     if execution.feeds:
+        controller.counts_dropped = True
         controller.rates = shedding.recent_rates(entries, controller.rates)
     shares = controller.adjust(entries)
     if shares is not None:

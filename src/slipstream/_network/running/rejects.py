@@ -13,7 +13,7 @@ import numpy as np
 from slipstream._io.outputs import REJECTS
 from slipstream._network.algebra import Arc, Network
 from slipstream._network.boxes.operators import Operator
-from slipstream._network.flow import Train
+from slipstream._network.flow import Train, split_keys
 from slipstream._network.planning.plan import Plan
 from slipstream._network.tasks.sink import Tuples
 from slipstream._network.tasks.train_intake import REJECT_TYPES
@@ -57,5 +57,5 @@ def convert_rejects(name: str, train: Train, plan: Plan) -> Tuples:
         REASON: train.columns[REASON],
         "line": np.array(lines, object),
     }
-    keys = {key: np.ascontiguousarray(train.order[:, place]) for place, key in enumerate(plan.keys)}
+    keys = dict(zip(plan.keys, split_keys(train.order), strict=True))
     return Tuples(train.ts, keys, columns, REJECT_TYPES)

@@ -40,7 +40,7 @@ from slipstream._io.control_file import PAUSE, RUN, STOP, Control
 from slipstream._io.named_feeds import Feed, has_ended, is_open, last_offsets
 from slipstream._io.outputs import CHECKPOINT, REJECTS, Outputs, Written, destinations
 from slipstream._io.outputs.destinations import Destination, Destinations, Wheres
-from slipstream._io.readers.recorded_trains import END, Folder
+from slipstream._io.readers.recorded_trains import END, Folder, train_file
 from slipstream._io.readers.topic import watermarks
 from slipstream._network import yaml_files
 from slipstream._network.algebra import Arc, Filter, Network, Source
@@ -298,6 +298,15 @@ class Execution:
     def has_more_input(self, query: StreamingQuery) -> bool:
         """Release the trains that are due; returns whether more input is to come."""
         return not (self._have_ended(query) or self._has_nothing_new(query)) if self.feeds else self.admit_due()
+
+    def is_behind(self, query: StreamingQuery) -> bool:
+        """Whether a query has yet to process trains that were released."""
+        ends = zip(self.network.sources, last_offsets(query), strict=False)
+        return any(
+            train_file(self.folder / "in" / source.name, place["train"]).exists()
+            for source, place in ends
+            if "train" in place
+        )
 
     def _has_nothing_new(self, query: StreamingQuery) -> bool:
         """Whether a recording or finite feeds were read to the end before this start, without new data since."""

@@ -23,6 +23,8 @@ Columns: TypeAlias = Mapping[str, Array]
 #: the columns of a tuple's group, and of its number among all that ever waited
 GROUP, ORDINAL = "group", "ordinal"
 _LEAST = 128
+#: keys that are looked up together
+_BLOCK = 64
 _LONG: np.dtype[Any] = np.dtype(np.int64)
 #: the number of a null text
 _NO_TEXT = -2
@@ -171,6 +173,30 @@ def hash_row(row: Longs) -> int:
 
 
 @compiled
+def has_key(known: Matrix, code: int, keys: Matrix, row: int) -> bool:
+    """Whether a group has the key in a row."""
+    same = True
+    for k in range(keys.shape[1]):
+        same &= known[code, k] == keys[row, k]
+    return same
+
+
+@compiled
+def guess_groups(places: Longs, known: Matrix, keys: Matrix, begin: int, hashed: Longs, codes: Longs) -> None:
+    """Look up some keys where their hashes say they are; those that are elsewhere or new get -1.
+
+    Nothing in a loop waits for the step before it, so the processor fetches many places from memory at a time.
+    """
+    for i in range(hashed.size):
+        hashed[i] = hash_row(keys[begin + i]) & (places.size - 1)
+    for i in range(hashed.size):
+        codes[begin + i] = places[hashed[i]]
+    for i in range(begin, begin + hashed.size):
+        if codes[i] != NONE and not has_key(known, codes[i], keys, i):
+            codes[i] = NONE
+
+
+@compiled
 def find_groups(
     places: Longs, known: Matrix, size: int, keys: Matrix, begin: int, codes: Longs, new: Longs
 ) -> tuple[int, int]:
@@ -180,25 +206,24 @@ def find_groups(
     """
     most = min(known.shape[0], places.size // 2)
     count = size
-    for i in range(begin, keys.shape[0]):
-        place = hash_row(keys[i]) & (places.size - 1)
-        while places[place] != NONE:
-            same = True
-            for k in range(keys.shape[1]):
-                if known[places[place], k] != keys[i, k]:
-                    same = False
-                    break
-            if same:
-                break
-            place = (place + 1) & (places.size - 1)
-        if places[place] == NONE:
-            if count == most:
-                return i, count - size
-            known[count] = keys[i]
-            places[place] = count
-            new[count - size] = i
-            count += 1
-        codes[i] = places[place]
+    block = np.empty(_BLOCK, np.int64)
+    for first in range(begin, keys.shape[0], _BLOCK):
+        hashed = block[: min(_BLOCK, keys.shape[0] - first)]
+        guess_groups(places, known, keys, first, hashed, codes)
+        for i in range(first, first + hashed.size):
+            if codes[i] != NONE:
+                continue
+            place = hashed[i - first]
+            while places[place] != NONE and not has_key(known, places[place], keys, i):
+                place = (place + 1) & (places.size - 1)
+            if places[place] == NONE:
+                if count == most:
+                    return i, count - size
+                known[count] = keys[i]
+                places[place] = count
+                new[count - size] = i
+                count += 1
+            codes[i] = places[place]
     return keys.shape[0], count - size
 
 

@@ -23,7 +23,7 @@ from slipstream._io.outputs import REJECTS, Written
 from slipstream._network.boxes.kernels import State
 from slipstream._network.boxes.operators import Kept, KeyedTable, OperatorState, list_stores
 from slipstream._network.boxes.window_functions import ARROW_TYPES, to_arrow
-from slipstream._network.flow import Train
+from slipstream._network.flow import Train, split_keys
 from slipstream._network.planning.plan import Plan
 from slipstream._network.quality.shedding import Marker
 from slipstream._network.running import rejects
@@ -220,7 +220,7 @@ class SuperboxStage(FrameStage[Boxes]):
         plan = self._superbox.plan
         if rejects.is_rejects(name):
             return sink.write(REJECTS, rejects.convert_rejects(name, train, plan), batch)
-        keys = {key: np.ascontiguousarray(train.order[:, place]) for place, key in enumerate(plan.keys)}
+        keys = dict(zip(plan.keys, split_keys(train.order), strict=True))
         return sink.write(name, Tuples(train.ts, keys, train.columns, plan.outputs[name].layout.types), batch)
 
     def _send_out(self, rows: list[Row]) -> Iterator[pd.DataFrame]:
@@ -246,7 +246,7 @@ class Unpacker:
 
     def _tuples(self, output: str, train: Train) -> pa.RecordBatch:
         columns: dict[str, Any] = {"output": pa.array([output] * len(train)), "ts": train.ts}
-        columns |= {key: np.ascontiguousarray(train.order[:, place]) for place, key in enumerate(self.plan.keys)}
+        columns |= dict(zip(self.plan.keys, split_keys(train.order), strict=True))
         for name, delivery in self.plan.outputs.items():
             types = delivery.layout.types
             fields = pa.struct([(column, ARROW_TYPES[type_]) for column, type_ in types.items()])

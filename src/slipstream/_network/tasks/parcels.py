@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from slipstream._io.chunks import read_arrow_stream, to_arrow_stream
+from slipstream._io.chunks import narrow, read_arrow_stream, to_arrow_stream
 from slipstream._network.boxes.window_functions import ARROW_TYPES, nulls
 from slipstream._network.flow import LIST, Array, Train
 from slipstream._network.planning.stages import Home
@@ -89,12 +89,10 @@ def _stream(train: Train) -> bytes:
     columns: dict[str, Any] = {_TS: train.ts}
     if train.shed.any():
         columns[_SHED] = train.shed
-    for place in range(train.order.shape[1]):
-        key = train.order[:, place]
-        if key.any():
-            columns[f"{_ORDER}{place}"] = np.ascontiguousarray(key)
+    for place in np.flatnonzero(train.order.any(axis=0)):
+        columns[f"{_ORDER}{place}"] = np.ascontiguousarray(train.order[:, place])
     columns |= {f"{_COLUMN}{name}": _arrow(values) for name, values in train.columns.items()}
-    return to_arrow_stream(pa.table(columns))
+    return to_arrow_stream(narrow(pa.table(columns)))
 
 
 def _arrow(values: Array) -> Any:

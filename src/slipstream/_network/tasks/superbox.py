@@ -209,7 +209,9 @@ class Superbox:
             return now.trains.get(arcs[0])
         if arcs not in now.ways:
             before = self._find_before(arcs[:-1], arcs[-1], now)
-            now.ways[arcs] = self._pass(before, arcs[-2], arcs[-1]) if before is not None and len(before) else None
+            now.ways[arcs] = (
+                self.pass_through(before, arcs[-2], arcs[-1]) if before is not None and len(before) else None
+            )
         return now.ways[arcs]
 
     def _match(self, computed: Mapping[Prefix, Train]) -> dict[Prefix, Train]:
@@ -222,8 +224,8 @@ class Superbox:
                 found[prefix] = train.take(_find_satisfied(train, box))
         return found
 
-    def _pass(self, train: Train, before: Arc, arc: Arc) -> Train:
-        """Pass tuples through one box to one of its outputs."""
+    def pass_through(self, train: Train, before: Arc, arc: Arc) -> Train:
+        """Pass tuples through one order-agnostic box to one of its outputs."""
         node = self._nodes[arc.origin]
         train = self._shed(train, (node.name, node.inputs.index(before), False))
         if isinstance(node.box, Filter):

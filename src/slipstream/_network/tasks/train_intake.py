@@ -18,7 +18,7 @@ from pyspark import TaskContext
 
 from slipstream._errors import BadInput
 from slipstream._io import chunks
-from slipstream._io.chunks import CHUNK, LAST, OPENING, REJECTED, read_arrow_stream, to_arrow_stream
+from slipstream._io.chunks import CHUNK, LAST, OPENING, REJECTED, narrow, read_arrow_stream, to_arrow_stream
 from slipstream._io.outputs import REJECTS
 from slipstream._network.algebra import TYPES, Arc, Schema
 from slipstream._network.boxes.window_functions import encode_column
@@ -97,7 +97,7 @@ def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             table = pa.Table.from_batches([batch])
             if SEQ not in table.column_names:
                 table = table.add_column(0, SEQ, pa.array(np.arange(first, first + batch.num_rows)))
-            yield chunks.row_batch(first, CHUNK, 0, to_arrow_stream(table))
+            yield chunks.row_batch(first, CHUNK, 0, to_arrow_stream(narrow(table)))
             first += batch.num_rows
 
 

@@ -3,7 +3,6 @@ WITH Paths AS (
   SELECT Licence, trajectory(Trip) AS Path
   FROM dataScar
   WHERE Licence IN (SELECT Licence FROM QueryLicences WHERE Id <= 20))
-SELECT V1.Licence AS Licence1, V2.Licence AS Licence2, line_distance(V1.Path, V2.Path) AS Dist
-FROM Paths V1, Paths V2, (SELECT DISTINCT Licence FROM QueryLicences1) LL1,
-     (SELECT DISTINCT Licence FROM QueryLicences2) LL2
-WHERE V1.Licence = LL1.Licence AND V2.Licence = LL2.Licence AND V1.Licence <> V2.Licence
+SELECT /*+ BROADCAST(V2) */ V1.Licence AS Licence1, V2.Licence AS Licence2, line_distance(V1.Path, V2.Path) AS Dist
+FROM (SELECT * FROM Paths WHERE Licence IN (SELECT Licence FROM QueryLicences1)) V1
+     JOIN (SELECT * FROM Paths WHERE Licence IN (SELECT Licence FROM QueryLicences2)) V2 ON V1.Licence <> V2.Licence

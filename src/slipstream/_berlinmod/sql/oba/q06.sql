@@ -1,6 +1,6 @@
 -- Q6: pairs of trucks that have ever been within 10 m of each other.
 WITH Trucks AS (
-  SELECT X.* FROM cells X JOIN dataScar C ON C.Licence = X.Licence WHERE C.Type = 'truck'),
+  SELECT * FROM cells WHERE Licence IN (SELECT Licence FROM dataScar WHERE Type = 'truck')),
 Candidates AS (
   SELECT A.Licence AS Licence1, B.Licence AS Licence2, greatest(A.t0, B.t0) AS t0, least(A.t1, B.t1) AS t1
   FROM Trucks A JOIN Trucks B ON A.cx = B.cx AND A.cy = B.cy AND A.day = B.day
@@ -13,13 +13,13 @@ Candidates AS (
 Windows AS (
   SELECT Licence1, Licence2, united(collect_list(struct(t0, t1))) AS Times FROM Candidates GROUP BY Licence1, Licence2),
 V1 AS (
-  SELECT Licence1, inline(arrays_zip(Met.Licence2, atperiods_each(C.Trip, Met.Times))) AS (Licence2, Part)
+  SELECT /*+ BROADCAST(K) */ Licence1, inline(arrays_zip(Met.Licence2, atperiods_each(C.Trip, Met.Times))) AS (Licence2, Part)
   FROM (SELECT Licence1, collect_list(struct(Licence2, Times)) AS Met FROM Windows GROUP BY Licence1) K
        JOIN dataScar C ON C.Licence = K.Licence1),
 V2 AS (
-  SELECT Licence2, inline(arrays_zip(Met.Licence1, atperiods_each(C.Trip, Met.Times))) AS (Licence1, Part)
+  SELECT /*+ BROADCAST(K) */ Licence2, inline(arrays_zip(Met.Licence1, atperiods_each(C.Trip, Met.Times))) AS (Licence1, Part)
   FROM (SELECT Licence2, collect_list(struct(Licence1, Times)) AS Met FROM Windows GROUP BY Licence2) K
        JOIN dataScar C ON C.Licence = K.Licence2)
 SELECT V1.Licence1, V1.Licence2
 FROM V1 JOIN V2 ON V1.Licence1 = V2.Licence1 AND V1.Licence2 = V2.Licence2
-WHERE sometimes(at_most(distance(V1.Part, V2.Part), 10.0))
+WHERE ever_near(V1.Part, V2.Part, 10D)

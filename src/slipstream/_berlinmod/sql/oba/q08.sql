@@ -1,4 +1,8 @@
 -- Q8: how far the vehicles from QueryLicences1 travelled during the periods from QueryPeriods1.
-SELECT LL.Licence, PP.Period, travelled(atperiods(C.Trip, PP.Period)) AS Dist
-FROM dataScar C, QueryPeriods1 PP, (SELECT DISTINCT Licence FROM QueryLicences1) LL
-WHERE C.Licence = LL.Licence AND present(C.Trip, PP.Period)
+WITH Asked AS (SELECT collect_set(Period) AS Periods FROM QueryPeriods1),
+Parts AS (
+  SELECT C.Licence, inline(arrays_zip(A.Periods, atperiods_each(C.Trip, A.Periods))) AS (Period, Part)
+  FROM (SELECT * FROM dataScar WHERE Licence IN (SELECT Licence FROM QueryLicences1)) C, Asked A)
+SELECT Licence, Period, travelled(Part) AS Dist
+FROM Parts
+WHERE size(Part.t) > 0

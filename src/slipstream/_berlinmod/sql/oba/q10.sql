@@ -13,16 +13,16 @@ Candidates AS (
 Windows AS (
   SELECT Licence1, Licence2, united(collect_list(struct(t0, t1))) AS Times FROM Candidates GROUP BY Licence1, Licence2),
 V1 AS (
-  SELECT Licence1, inline(arrays_zip(Met.Licence2, atperiods_each(C.Trip, Met.Times))) AS (Licence2, Part)
+  SELECT /*+ BROADCAST(K) */ Licence1, inline(arrays_zip(Met.Licence2, atperiods_each(C.Trip, Met.Times))) AS (Licence2, Part)
   FROM (SELECT Licence1, collect_list(struct(Licence2, Times)) AS Met FROM Windows GROUP BY Licence1) K
        JOIN dataScar C ON C.Licence = K.Licence1),
 V2 AS (
-  SELECT Licence2, inline(arrays_zip(Met.Licence1, atperiods_each(C.Trip, Met.Times))) AS (Licence1, Part)
+  SELECT /*+ BROADCAST(K) */ Licence2, inline(arrays_zip(Met.Licence1, atperiods_each(C.Trip, Met.Times))) AS (Licence1, Part)
   FROM (SELECT Licence2, collect_list(struct(Licence1, Times)) AS Met FROM Windows GROUP BY Licence2) K
        JOIN dataScar C ON C.Licence = K.Licence2),
 Meetings AS (
-  SELECT V1.Licence1, V1.Licence2, V1.Part, deftime(at_bool(at_most(distance(V1.Part, V2.Part), 3.0), true)) AS Times
+  SELECT V1.Licence1, V1.Licence2, while_near(V1.Part, V2.Part, 3D) AS Part
   FROM V1 JOIN V2 ON V1.Licence1 = V2.Licence1 AND V1.Licence2 = V2.Licence2)
-SELECT Licence1 AS Licence, Licence2 AS OtherLicence, atperiods(Part, Times) AS Pos
+SELECT Licence1 AS Licence, Licence2 AS OtherLicence, Part AS Pos
 FROM Meetings
-WHERE NOT isempty(Times)
+WHERE size(Part.t) > 0

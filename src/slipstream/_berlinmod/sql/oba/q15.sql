@@ -4,7 +4,7 @@ WITH Candidates AS (
   FROM PeriodDays1 PP JOIN PiecesAtPoint K ON K.day = PP.day AND K.t0 <= PP.end AND K.t1 >= PP.begin
   WHERE K.Id <= 10),
 Cut AS (
-  SELECT C.Licence, inline(arrays_zip(Asked.Id, Asked.Period, atperiods_each(C.Trip, Asked.Period)))
+  SELECT /*+ BROADCAST(K) */ C.Licence, inline(arrays_zip(Asked.Id, Asked.Period, atperiods_each(C.Trip, Asked.Period)))
          AS (PeriodId, Period, Part)
   FROM (SELECT K.Licence, collect_set(struct(PP.Id, PP.Period)) AS Asked
         FROM Candidates K JOIN QueryPeriods1 PP ON PP.Id = K.PeriodId GROUP BY K.Licence) K

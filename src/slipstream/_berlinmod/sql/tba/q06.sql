@@ -1,6 +1,5 @@
 -- Q6: pairs of trucks that have ever been within 10 m of each other.
-WITH Trucks AS (
-  SELECT X.* FROM cells X JOIN dataMcar C ON C.Licence = X.Licence WHERE C.Type = 'truck'),
+WITH Trucks AS (SELECT * FROM cells WHERE Licence IN (SELECT Licence FROM dataMcar WHERE Type = 'truck')),
 Candidates AS (
   SELECT A.Piece AS Piece1, A.tile AS tile1, B.Piece AS Piece2, B.tile AS tile2
   FROM Trucks A JOIN Trucks B ON A.cx = B.cx AND A.cy = B.cy AND A.day = B.day
@@ -14,4 +13,4 @@ First AS (
   FROM Candidates K JOIN pieces P ON P.Piece = K.Piece1 AND P.tile = K.tile1)
 SELECT /*+ BROADCAST(A) */ DISTINCT A.Licence AS Licence1, B.Licence AS Licence2
 FROM First A JOIN pieces B ON B.Piece = A.Piece2 AND B.tile = A.tile2
-WHERE sometimes(at_most(distance(A.Part, B.Part), 10.0))
+WHERE ever_near(A.Part, B.Part, 10D)

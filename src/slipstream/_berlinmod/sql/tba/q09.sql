@@ -3,7 +3,7 @@
 WITH Spans AS (SELECT Id, Period, Period.begin[0] AS begin, Period.end[0] AS end FROM QueryPeriods),
 Lengths AS (
   SELECT /*+ BROADCAST(PP) */ PP.Id, P.Licence, P.Metres
-  FROM pieces P JOIN Spans PP ON P.t0 >= PP.begin AND P.t1 <= PP.end
+  FROM pieces P JOIN PeriodDays PP ON PP.day = day_of(P.t0) AND P.t0 >= PP.begin AND P.t1 <= PP.end
   WHERE P.Metres > 0
   UNION ALL
   SELECT /*+ BROADCAST(PP) */ PP.Id, P.Licence, travelled(atperiods(P.Part, PP.Period)) AS Metres

@@ -12,10 +12,9 @@ First AS (
   SELECT /*+ BROADCAST(K) */ P.Licence, P.Part, K.Piece2, K.tile2
   FROM Candidates K JOIN pieces P ON P.Piece = K.Piece1 AND P.tile = K.tile1),
 Meetings AS (
-  SELECT /*+ BROADCAST(A) */ A.Licence, B.Licence AS OtherLicence, A.Part,
-         deftime(at_bool(at_most(distance(A.Part, B.Part), 3.0), true)) AS Times
+  SELECT /*+ BROADCAST(A) */ A.Licence, B.Licence AS OtherLicence, while_near(A.Part, B.Part, 3D) AS Part
   FROM First A JOIN pieces B ON B.Piece = A.Piece2 AND B.tile = A.tile2)
-SELECT Licence, OtherLicence, concat_all(collect_list(atperiods(Part, Times))) AS Pos
+SELECT Licence, OtherLicence, concat_all(collect_list(Part)) AS Pos
 FROM Meetings
-WHERE NOT isempty(Times)
+WHERE size(Part.t) > 0
 GROUP BY Licence, OtherLicence

@@ -1,99 +1,20 @@
-"""Operators on moving points, as functions of DataFrame columns.
-
-    import slipstream.functions as sf
-
-    trips.select("id", sf.travelled("Trip")).where(sf.passes("Trip", sf.point("x", "y")))
-
-Every function takes columns or their names. The same operators are functions of Spark SQL after
-``slipstream.functions.register(spark)``; ``Results.trips().where(...)`` registers them itself.
-docs/reference/operators.md has what each takes and returns.
-
-In the examples, ``trips`` has the trips of three vans: ``van-1`` leaves the depot at (0, 0) at 8:00, reaches (600, 0)
-two minutes and (600, 400) four minutes later; ``van-2`` takes the same way a minute after it; ``van-3`` stands at
-(0, 30) until 8:10.
-"""
+"""BerlinMOD's operators on moving points, and those on arrays of them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from slipstream._moving.functions import operator
-from slipstream._moving.functions import register as _register_operators
-from slipstream._moving.mixing import check_systems
+from slipstream.functions.columns import Columnlike, Of, column, name_for
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, SparkSession
-
-#: a column, or its name
-Columnlike: TypeAlias = "Column | str"
-
-__all__ = [
-    "at",
-    "at_bool",
-    "at_each",
-    "at_most",
-    "atinstant",
-    "atinstant_each",
-    "atperiods",
-    "atperiods_each",
-    "check_systems",
-    "circle",
-    "concat_all",
-    "deftime",
-    "distance",
-    "final",
-    "geodesic_length",
-    "initial",
-    "inside",
-    "inst",
-    "intersection",
-    "isempty",
-    "line_distance",
-    "passes",
-    "passes_each",
-    "periods",
-    "point",
-    "present",
-    "present_each",
-    "problem",
-    "register",
-    "sometimes",
-    "to_lonlat",
-    "trajectory",
-    "travelled",
-    "travelled_all",
-    "united",
-    "val",
-]
+    from pyspark.sql import Column
 
 
-def register(spark: SparkSession) -> None:
-    """Register every operator as a SQL function of the session, and the table function ``trajectories``.
+def atinstant(trip: Columnlike, instant: Columnlike, *, of: Of = "mpoint") -> Column:
+    """Return the position of a moving point, or the value of what changes, at an instant; null if undefined.
 
-    None of the session's settings change.
-
-    >>> import slipstream.functions as sf
-    >>> sf.register(trips.sparkSession)
-    >>> trips.selectExpr("id", "travelled(Trip) AS metres").toPandas()
-          id  metres
-    0  van-1  1000.0
-    1  van-2  1000.0
-    2  van-3     0.0
-    """
-    from slipstream._trajectories import table_function
-
-    _register_operators(spark)
-    table_function.register(spark)
-
-
-def _column(given: Columnlike) -> Column:
-    from pyspark.sql import functions as sf
-
-    return sf.col(given) if isinstance(given, str) else given
-
-
-def atinstant(trip: Columnlike, instant: Columnlike) -> Column:
-    """Return the position of a moving point at an instant; null where it is nowhere.
+    Values over time need their type, ``of``; in SQL it is part of the name: ``atinstant_tfloat``.
 
     >>> from pyspark.sql import functions as F
     >>> import slipstream.functions as sf
@@ -103,8 +24,14 @@ def atinstant(trip: Columnlike, instant: Columnlike) -> Column:
     0  van-1  600.0  200.0
     1  van-2  600.0    0.0
     2  van-3    0.0   30.0
+    >>> speed = sf.atinstant(sf.speed("Trip"), when, of="tfloat")
+    >>> trips.select("id", speed.alias("metres per second")).toPandas()
+          id  metres per second
+    0  van-1           3.333333
+    1  van-2           3.333333
+    2  van-3           0.000000
     """
-    return operator("atinstant")(trip, instant)
+    return operator(name_for("atinstant", of))(trip, instant)
 
 
 def atinstant_each(trip: Columnlike, instants: Columnlike) -> Column:
@@ -204,8 +131,10 @@ def passes_each(trip: Columnlike, places: Columnlike) -> Column:
     return operator("passes_each")(trip, places)
 
 
-def at(trip: Columnlike, place: Columnlike) -> Column:
+def at(trip: Columnlike, place: Columnlike, *, of: Of = "mpoint") -> Column:
     """Restrict a moving point to the times when it is at a point (within 1e-6 m) or in a region.
+
+    A value over time (name its type in ``of``) is restricted to when it has a given value.
 
     >>> from pyspark.sql import functions as F
     >>> import slipstream.functions as sf
@@ -216,8 +145,14 @@ def at(trip: Columnlike, place: Columnlike) -> Column:
     0  van-1          50.0
     1  van-2          50.0
     2  van-3           0.0
+    >>> standing = sf.at(sf.speed("Trip"), F.lit(0), of="tfloat")
+    >>> trips.select("id", sf.duration(standing).alias("seconds")).toPandas()
+          id  seconds
+    0  van-1      0.0
+    1  van-2      0.0
+    2  van-3    600.0
     """
-    return operator("at")(trip, place)
+    return operator(name_for("at", of))(trip, place)
 
 
 def at_each(trip: Columnlike, places: Columnlike) -> Column:
@@ -236,8 +171,8 @@ def at_each(trip: Columnlike, places: Columnlike) -> Column:
     return operator("at_each")(trip, places)
 
 
-def atperiods(trip: Columnlike, periods: Columnlike) -> Column:
-    """Restrict a moving point to periods.
+def atperiods(trip: Columnlike, periods: Columnlike, *, of: Of = "mpoint") -> Column:
+    """Restrict a moving point, or a value over time (name its type in ``of``), to periods.
 
     >>> from pyspark.sql import functions as F
     >>> import slipstream.functions as sf
@@ -248,8 +183,14 @@ def atperiods(trip: Columnlike, periods: Columnlike) -> Column:
     0  van-1   600.0
     1  van-2   300.0
     2  van-3     0.0
+    >>> speed = sf.atperiods(sf.speed("Trip"), sf.periods(*first), of="tfloat")
+    >>> trips.select("id", sf.max_value(speed).alias("metres per second")).toPandas()
+          id  metres per second
+    0  van-1                5.0
+    1  van-2                5.0
+    2  van-3                0.0
     """
-    return operator("atperiods")(trip, periods)
+    return operator(name_for("atperiods", of))(trip, periods)
 
 
 def atperiods_each(trip: Columnlike, periods: Columnlike) -> Column:
@@ -266,6 +207,41 @@ def atperiods_each(trip: Columnlike, periods: Columnlike) -> Column:
     2  van-3      [0.0, 0.0]
     """
     return operator("atperiods_each")(trip, periods)
+
+
+def minus(trip: Columnlike, place: Columnlike, *, of: Of = "mpoint") -> Column:
+    """Restrict a moving point to the times when it is not at a point (within 1e-6 m) or in a region.
+
+    A value over time (name its type in ``of``) is restricted to when it has another value.
+
+    >>> from pyspark.sql import functions as F
+    >>> import slipstream.functions as sf
+    >>> depot = sf.circle(sf.point(F.lit(0), F.lit(0)), F.lit(50), F.lit(4))
+    >>> trips.select("id", F.round(sf.travelled(sf.minus("Trip", depot))).alias("metres")).toPandas()
+          id  metres
+    0  van-1   950.0
+    1  van-2   950.0
+    2  van-3     0.0
+    """
+    return operator(name_for("minus", of))(trip, place)
+
+
+def minusperiods(trip: Columnlike, periods: Columnlike, *, of: Of = "mpoint") -> Column:
+    """Restrict a moving point, or a value over time (name its type in ``of``), to outside of periods.
+
+    What is left ends one microsecond before a period, and begins one after it.
+
+    >>> from pyspark.sql import functions as F
+    >>> import slipstream.functions as sf
+    >>> first = [F.lit(f"2026-05-04 08:0{n}:00").cast("timestamp") for n in (0, 2)]
+    >>> rest = sf.minusperiods("Trip", sf.periods(*first))
+    >>> trips.select("id", F.round(sf.travelled(rest)).alias("metres")).toPandas()
+          id  metres
+    0  van-1   400.0
+    1  van-2   700.0
+    2  van-3     0.0
+    """
+    return operator(name_for("minusperiods", of))(trip, periods)
 
 
 def deftime(moving: Columnlike) -> Column:
@@ -408,6 +384,67 @@ def intersection(first: Columnlike, second: Columnlike) -> Column:
     return operator("intersection")(first, second)
 
 
+def enters(trip: Columnlike, zone: Columnlike) -> Column:
+    """Return the vertices at which a moving point enters a region: inside, and at the vertex before it was not.
+
+    ``Stream.enters`` finds the same live.
+
+    >>> from pyspark.sql import functions as F
+    >>> import slipstream.functions as sf
+    >>> zone = sf.circle(sf.point(F.lit(600), F.lit(0)), F.lit(100), F.lit(32))
+    >>> trips.select("id", sf.enters("Trip", zone).alias("at")).select("id", "at.t").toPandas()
+          id                      t
+    0  van-1  [2026-05-04 08:02:00]
+    1  van-2  [2026-05-04 08:03:00]
+    2  van-3                     []
+    """
+    return operator("enters")(trip, zone)
+
+
+def leaves(trip: Columnlike, zone: Columnlike) -> Column:
+    """Return the vertices at which a moving point has left a region; ``Stream.leaves`` finds the same live.
+
+    >>> from pyspark.sql import functions as F
+    >>> import slipstream.functions as sf
+    >>> zone = sf.circle(sf.point(F.lit(600), F.lit(0)), F.lit(100), F.lit(32))
+    >>> trips.select("id", sf.leaves("Trip", zone).alias("at")).select("id", "at.x", "at.y").toPandas()
+          id        x        y
+    0  van-1  [600.0]  [400.0]
+    1  van-2  [600.0]  [400.0]
+    2  van-3       []       []
+    """
+    return operator("leaves")(trip, zone)
+
+
+def dwells(trip: Columnlike, zone: Columnlike, seconds: Columnlike) -> Column:
+    """Return the vertices at which a moving point has been in a region for so long; ``Stream.dwells`` does it live.
+
+    >>> from pyspark.sql import functions as F
+    >>> import slipstream.functions as sf
+    >>> depot = sf.circle(sf.point(F.lit(0), F.lit(0)), F.lit(100), F.lit(32))
+    >>> trips.select("id", sf.dwells("Trip", depot, F.lit(300.0)).alias("at")).select("id", "at.t").toPandas()
+          id                      t
+    0  van-1                     []
+    1  van-2                     []
+    2  van-3  [2026-05-04 08:10:00]
+    """
+    return operator("dwells")(trip, zone, seconds)
+
+
+def arrives(trip: Columnlike, place: Columnlike, metres: Columnlike) -> Column:
+    """Return when a moving point is first near a point, at a vertex; null if never. ``Stream.arrives`` does it live.
+
+    >>> from pyspark.sql import functions as F
+    >>> import slipstream.functions as sf
+    >>> trips.select("id", sf.arrives("Trip", sf.point(F.lit(590), F.lit(0)), F.lit(20.0)).alias("at")).toPandas()
+          id                  at
+    0  van-1 2026-05-04 08:02:00
+    1  van-2 2026-05-04 08:03:00
+    2  van-3                 NaT
+    """
+    return operator("arrives")(trip, place, metres)
+
+
 def inside(place: Columnlike, region: Columnlike) -> Column:
     """Return whether a point is in a region or on its border.
 
@@ -505,7 +542,7 @@ def point(x: Columnlike, y: Columnlike) -> Column:
     """
     from pyspark.sql import functions as sf
 
-    return sf.struct(_column(x).cast("double").alias("x"), _column(y).cast("double").alias("y"))
+    return sf.struct(column(x).cast("double").alias("x"), column(y).cast("double").alias("y"))
 
 
 def periods(begin: Columnlike, end: Columnlike) -> Column:
@@ -519,7 +556,7 @@ def periods(begin: Columnlike, end: Columnlike) -> Column:
     """
     from pyspark.sql import functions as sf
 
-    return sf.struct(sf.array(_column(begin)).alias("begin"), sf.array(_column(end)).alias("end"))
+    return sf.struct(sf.array(column(begin)).alias("begin"), sf.array(column(end)).alias("end"))
 
 
 def val(position: Columnlike) -> Column:
@@ -534,7 +571,7 @@ def val(position: Columnlike) -> Column:
     """
     from pyspark.sql import functions as sf
 
-    whole = _column(position)
+    whole = column(position)
     return sf.struct(whole["x"].alias("x"), whole["y"].alias("y"))
 
 
@@ -548,34 +585,4 @@ def inst(position: Columnlike) -> Column:
     1  van-2 2026-05-04 08:05:00
     2  van-3 2026-05-04 08:10:00
     """
-    return _column(position)["t"]
-
-
-def to_lonlat(trip: Columnlike, crs: str) -> Column:
-    """Return the longitudes and latitudes of a moving point whose coordinates are in a reference system.
-
-    >>> import slipstream.functions as sf
-    >>> globe = trips.select(sf.to_lonlat("Trip", "EPSG:3857").alias("globe"))
-    >>> [round(lon, 6) for lon in globe.first()["globe"]["lon"]]
-    [0.0, 0.00539, 0.00539]
-    """
-    from pyspark.sql import functions as sf
-
-    return operator("to_lonlat")(trip, sf.lit(crs))
-
-
-def geodesic_length(trip: Columnlike, crs: str) -> Column:
-    """Return the distance travelled on the ellipsoid, in metres, of coordinates in a reference system.
-
-    ``travelled`` is the distance in the plane, which projections stretch: here, Mercator at the equator, by 0.3 %.
-
-    >>> import slipstream.functions as sf
-    >>> trips.select("id", sf.geodesic_length("Trip", "EPSG:3857").alias("metres")).toPandas().round(1)
-          id  metres
-    0  van-1   997.3
-    1  van-2   997.3
-    2  van-3     0.0
-    """
-    from pyspark.sql import functions as sf
-
-    return operator("geodesic_length")(trip, sf.lit(crs))
+    return column(position)["t"]

@@ -1,0 +1,52 @@
+"""Tables in memory: a query of a small part of the data then lists, opens and decodes no files.
+
+Samples and vehicles are part of the plans. Movements and the index are cached by Spark, in one partition per core, if
+they fit; then queries are planned once, without adaptive execution, whose stages cost more than they save.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: the bytes that a unit takes in each of the tables of movements, with its share of the index
+UNIT = 40
+#: the share of Spark's memory that tables may take
+SHARE = 0.4
+#: how queries of tables in memory are planned
+STATIC = {"spark.sql.adaptive.enabled": "false"}
+
+
+def local_table(spark: SparkSession, folder: Path) -> DataFrame:
+    """Return a small table that is read now, and is part of every plan that uses it."""
+    return spark.createDataFrame(pq.read_table(folder))
+
+
+def create_view(spark: SparkSession, folder: Path, name: str, units: int) -> None:
+    """Register a table; it is in memory from now on if all tables of a data set of so many units fit."""
+    table = spark.read.parquet(str(folder))
+    if not fits(spark, units):
+        table.createOrReplaceTempView(name)
+        return
+    table.coalesce(spark.sparkContext.defaultParallelism).createOrReplaceTempView(name)
+    spark.sql(f"CACHE TABLE {name}")
+
+
+def fits(spark: SparkSession, units: int) -> bool:
+    """Return whether the tables of a data set with a number of units fit into the memory of all executors."""
+    status = spark.sparkContext._jsc.sc().getExecutorMemoryStatus()
+    values = status.values().iterator()
+    room = 0
+    while values.hasNext():
+        room += values.next()._1()
+    return 3 * UNIT * units < SHARE * room
+
+
+def settings(spark: SparkSession) -> dict[str, str]:
+    """Return the settings for queries of the registered tables."""
+    return STATIC if spark.catalog.isCached("pieces") else {}

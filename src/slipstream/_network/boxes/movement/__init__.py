@@ -1,0 +1,1 @@
+"""Boxes on the positions of moving things: order, zones, distances, spans of time, meetings."""

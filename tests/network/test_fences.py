@@ -1,0 +1,181 @@
+"""Fences: what streams find as of a time is what functions of trips find in the archive up to it."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import shapely
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import slipstream as ss
+from slipstream._errors import BadInput
+from slipstream._moving import types
+from slipstream._moving.functions import FUNCTIONS
+from slipstream._network.boxes.movement.zones import find_inside
+from slipstream.testing import MemoryHost
+
+SCHEMA = {"id": "bigint", "time": "bigint", "x": "double", "y": "double"}
+#: a polygon with a hole; positions on a grid are often on its border
+ZONE = "POLYGON((1 1, 7 1, 7 7, 1 7, 1 1), (3 3, 5 3, 5 5, 3 5, 3 3))"
+RING = {"x": [1.0, 7.0, 7.0, 1.0, 3.0, 5.0, 5.0, 3.0], "y": [1.0, 1.0, 7.0, 7.0, 3.0, 3.0, 5.0, 5.0], "starts": [0, 4]}
+LEAST, PLACE, METRES = 3, (4.0, 6.0), 1.5
+
+
+@st.composite
+def positions(draw):
+    """Positions of a few ids, in order of time."""
+    steps = draw(
+        st.lists(st.tuples(st.integers(0, 2), st.integers(0, 16), st.integers(0, 16)), min_size=1, max_size=40)
+    )
+    return [
+        {"id": who, "time": time, "x": x / 2, "y": y / 2}
+        for time, (who, x, y) in enumerate(steps, draw(st.integers(0, 9)))
+    ]
+
+
+def watch(rows, cuts, restart, make):
+    """What a stream finds, in any batches."""
+    job = ss.Job("out").write(make(ss.read("kafka://broker:9092/cars", SCHEMA)), name="found")
+    host = MemoryHost(job)
+    bounds = [0, *sorted(cuts), len(rows)]
+    for start, end in itertools.pairwise(bounds):
+        if start == restart:
+            host.restart()
+        if end > start:
+            host.send(rows[start:end], crash=start == restart)
+    return host.outputs["found"]
+
+
+def archive(rows, until):
+    """The trips of all ids up to a time."""
+    trips = {}
+    for row in rows:
+        if row["time"] <= until:
+            trips.setdefault(row["id"], []).append(row)
+    made = [
+        {
+            "t": [row["time"] * 1_000_000 for row in mine],
+            "x": [row["x"] for row in mine],
+            "y": [row["y"] for row in mine],
+            "starts": [0],
+        }
+        for mine in trips.values()
+    ]
+    return list(trips), pa.array(made, types.MPOINT.arrow)
+
+
+def query(name, trips, *more):
+    function = next(function for function in FUNCTIONS if function.name == name)
+    return function(trips, *(pa.array([value] * len(trips), kind) for value, kind in more)).to_pylist()
+
+
+def seconds(times):
+    return [round(time.timestamp()) for time in times]
+
+
+def from_archive(rows, until, name):
+    """(id, time) of everything that a function finds in the archive up to a time."""
+    ids, trips = archive(rows, until)
+    more = [(RING, types.REGION.arrow), *([(float(LEAST), pa.float64())] if name == "dwells" else [])]
+    found = query(name, trips, *more)
+    return sorted((who, t) for who, one in zip(ids, found, strict=True) for t in seconds(one["t"]))
+
+
+STREAMS = {
+    "enters": lambda cars: cars.enters(ZONE),
+    "leaves": lambda cars: cars.leaves(ZONE),
+    "dwells": lambda cars: cars.dwells(ZONE, LEAST),
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+@settings(max_examples=25, deadline=None)
+@given(positions(), st.sets(st.integers(0, 39)), st.data())
+def test_a_zone_live_is_the_zone_in_history(name, rows, cuts, data):
+    cuts = {cut for cut in cuts if cut < len(rows)}
+    found = watch(rows, cuts, max(cuts, default=-1), STREAMS[name])
+    until = data.draw(st.integers(rows[0]["time"] - 1, rows[-1]["time"]))
+    live = sorted((row["id"], row["time"]) for row in found if row["time"] <= until)
+    assert live == from_archive(rows, until, name)
+    assert live == sorted(by_hand(rows, until, name))
+
+
+def by_hand(rows, until, name):
+    """The rules, one position at a time; insideness is Shapely's."""
+    zone = shapely.from_wkt(ZONE)
+    since, reported = {}, set()
+    for row in (row for row in rows if row["time"] <= until):
+        who, inside = row["id"], zone.covers(shapely.Point(row["x"], row["y"]))
+        before = who in since
+        if inside and not before:
+            since[who] = row["time"]
+        if (name == "enters" and inside and not before) or (name == "leaves" and before and not inside):
+            yield who, row["time"]
+        if name == "dwells" and inside and who not in reported and row["time"] - since[who] >= LEAST:
+            reported.add(who)
+            yield who, row["time"]
+        if not inside:
+            since.pop(who, None)
+            reported.discard(who)
+
+
+@settings(max_examples=25, deadline=None)
+@given(positions(), st.sets(st.integers(0, 39)), st.data())
+def test_arrivals_and_ways_live_are_those_in_history(rows, cuts, data):
+    cuts = {cut for cut in cuts if cut < len(rows)}
+    until = data.draw(st.integers(rows[0]["time"], rows[-1]["time"]))
+    ids, trips = archive(rows, until)
+    arrived = watch(rows, cuts, max(cuts, default=-1), lambda cars: cars.arrives([(1, *PLACE, METRES)]))
+    live = {row["id"]: row["time"] for row in arrived if row["time"] <= until}
+    place = ({"x": PLACE[0], "y": PLACE[1]}, types.POINT.arrow)
+    when = query("arrives", trips, place, (METRES, pa.float64()))
+    assert live == {who: seconds([t])[0] for who, t in zip(ids, when, strict=True) if t is not None}
+    ways = watch(rows, cuts, max(cuts, default=-1), lambda cars: cars.travelled())
+    live = {row["id"]: row["metres"] for row in ways if row["time"] <= until}
+    assert live == pytest.approx(dict(zip(ids, query("travelled", trips), strict=True)))
+
+
+@settings(max_examples=25, deadline=None)
+@given(positions(), st.sets(st.integers(0, 39)))
+def test_near_live_is_the_distance_of_each_position(rows, cuts):
+    cuts = {cut for cut in cuts if cut < len(rows)}
+    found = watch(rows, cuts, -1, lambda cars: cars.near(PLACE, METRES))
+    assert [row["near"] for row in found] == [
+        np.hypot(row["x"] - PLACE[0], row["y"] - PLACE[1]) <= METRES for row in rows
+    ]
+
+
+def test_zones_can_be_in_geojson_and_boxes():
+    x, y = np.array([0.0, 1.0, 4.0]), np.array([0.0, 1.0, 4.0])
+    for zone in (ZONE, shapely.to_geojson(shapely.from_wkt(ZONE))):
+        assert find_inside(zone, x, y).tolist() == [False, True, False]
+    assert find_inside((1.0, 1.0, 4.0, 4.0), x, y).tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("zone", "message"),
+    [
+        ("POLYGON((0 0, 1 1, 1 0, 0 1, 0 0))", r"zone: Self-intersection"),
+        ("POINT(1 1)", "not a polygon"),
+        ("POLYGON EMPTY", "not a polygon"),
+        ("POLYGON((0 0, 1", "zone: "),
+        ("{'type': 1", "zone: "),
+        ((0, 0, 1), "not a box"),
+        ((2, 0, 1, 1), "not a box"),
+    ],
+)
+def test_a_zone_that_is_none_is_refused_where_it_is_written(zone, message):
+    with pytest.raises(BadInput, match=message):
+        ss.read("kafka://broker:9092/cars", SCHEMA).enters(zone)
+
+
+def test_columns_that_do_not_fit_are_refused():
+    cars = ss.read("kafka://broker:9092/cars", {"id": "bigint", "time": "double", "x": "double", "y": "double"})
+    with pytest.raises(BadInput, match="'time' is double"):
+        cars.enters((0, 0, 1, 1))
+    with pytest.raises(BadInput, match="no column 'lon'"):
+        cars.near((0, 0), 1, x="lon")
