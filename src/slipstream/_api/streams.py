@@ -14,7 +14,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from slipstream._api import type_names
 from slipstream._api.fence_methods import Fences
 from slipstream._api.reports import toll_columns
 from slipstream._cuboid.schema import AST
@@ -53,6 +52,7 @@ from slipstream._network.schemas import check
 from slipstream._network.sql.box_expressions import column
 from slipstream._spark import session
 from slipstream._spark.shipping import ship
+from slipstream._tools import durations
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -291,9 +291,9 @@ class Stream(Fences):
         >>> slow.schema
         {'segment': 'bigint', 'time': 'bigint', 'cars': 'bigint'}
         """
-        length = type_names.seconds(size, "size")
-        step = length if every is None else type_names.seconds(every, "every")
-        return Window(self, on, length, step, _names(by), type_names.seconds(lateness, "lateness"))
+        length = durations.seconds(size, "size")
+        step = length if every is None else durations.seconds(every, "every")
+        return Window(self, on, length, step, _names(by), durations.seconds(lateness, "lateness"))
 
     def running(
         self, added: Mapping[str, str] | None = None, /, *, by: str | Iterable[str] = (), **functions: str
@@ -408,7 +408,7 @@ class Stream(Fences):
                 code="conflicting-options",
             )
         order = Order(time, slack)
-        return self._with(Join(on, type_names.seconds(within, "within"), order, order), other)
+        return self._with(Join(on, durations.seconds(within, "within"), order, order), other)
 
     def latest(self, other: Stream, by: str | Iterable[str]) -> Stream:
         """Put beside each tuple the newest tuple of ``other`` with the same values in ``by``; null if there is none.
@@ -462,7 +462,7 @@ class Stream(Fences):
         ['vid', 'time', 'lav', 'toll']
         """
         chosen = _rules(rules)
-        late = type_names.seconds(lateness, "lateness")
+        late = durations.seconds(lateness, "lateness")
         if late != int(late):
             raise BadArgument(
                 f"lateness {lateness!r}: tolling works on whole seconds.",
@@ -502,7 +502,7 @@ class Stream(Fences):
         ['id', 'zone', 'entered', 'left', 'seconds', 'metres', 'amount']
         """
         pair = (x, y) if x and y else next((pair for pair in PLACES if set(pair) <= set(self._types)), PLACES[0])
-        return self._with(ZoneTolls(read_zones(zones), by, time, *pair, type_names.seconds(gap, "gap")))
+        return self._with(ZoneTolls(read_zones(zones), by, time, *pair, durations.seconds(gap, "gap")))
 
     # --- roads
 
@@ -532,7 +532,7 @@ class Stream(Fences):
         """
         from slipstream._api.roads import folder_of
 
-        waits, late = type_names.seconds(lag, "lag"), type_names.seconds(lateness, "lateness")
+        waits, late = durations.seconds(lag, "lag"), durations.seconds(lateness, "lateness")
         return self._with(Match(folder_of(roads), id, time, x, y, float(waits), float(late), noise))
 
     # --- making more of them
