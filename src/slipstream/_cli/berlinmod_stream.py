@@ -37,7 +37,7 @@ def add_to(app: Family) -> None:
 def stream(
     data: Annotated[Path, typer.Argument(help="A data set, or a CSV file of events or instants, gzipped or not.")],
     queries: Annotated[
-        str, typer.Option("--only", metavar="QUERIES", help="Only these queries, such as 1-5,9.")
+        str, typer.Option("--queries", "--only", metavar="QUERIES", help="Only these queries, such as 1-5,9.")
     ] = "1-9",
     forms: Annotated[
         str, typer.Option("--forms", metavar="FORM,...", help="Only these forms, separated by commas.")
@@ -74,7 +74,7 @@ def stream(
 
     Each cell is a streaming query. Snapshots are compared with a batch evaluation of the same events.
 
-    Example: `slipstream berlinmod stream data/small --only 1-3 --forms snapshot`
+    Example: `slipstream berlinmod stream data/small --queries 1-3 --forms snapshot`
     """
     check_there(data)
     _check_counts({"--limit-rows": limit_rows, "--limit-events": limit_events, "--parts": parts})
@@ -119,7 +119,7 @@ def _parse_cells(queries: str, forms: str, snapshots: str) -> list[Cell]:
             found=snapshots,
             expected=[*SNAPSHOTS],
         )
-    wanted = tuple(parse_numbers(queries, "--only", QUERIES[-1]))
+    wanted = tuple(parse_numbers(queries, "--queries", QUERIES[-1]))
     return list_cells(wanted, parse_forms(forms), complete=snapshots == SNAPSHOTS[1])
 
 
