@@ -88,6 +88,8 @@ CALLS |= (
         "enters": lambda f, m: f(m, again(region(RING), len(m))),
         "leaves": lambda f, m: f(m, again(region(RING), len(m))),
         "dwells": lambda f, m: f(m, again(region(RING), len(m)), numbers(len(m))),
+        "geodesic_length": lambda f, m: f(m, pa.array(["EPSG:3857"] * len(m))),
+        "to_lonlat": lambda f, m: f(m, pa.array(["EPSG:3857"] * len(m))),
         "arrives": lambda f, m: f(m, again(point(1.0, 1.0), len(m)), numbers(len(m))),
         "append": lambda f, m: f(m, positions(len(m))),
         "atbox": lambda f, m: f(m, boxes(len(m))),

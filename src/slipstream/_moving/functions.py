@@ -1,7 +1,7 @@
-"""The operators of BerlinMOD's table 3 as Spark SQL functions, vectorised over Arrow.
+"""The operators as Spark SQL functions, vectorised over Arrow; those of BerlinMOD's table 3 are defined here.
 
->>> [f.name for f in FUNCTIONS][:4]
-['atinstant', 'initial', 'final', 'present']
+>>> names()[:3]
+['acceleration', 'always', 'always_dwithin']
 
 ``register(spark)`` registers them with a session; ``slipstream.functions`` has the same operators on DataFrame columns.
 Two names differ from the paper because Spark SQL already has a function of that name (``length`` is ``travelled``,
