@@ -78,3 +78,16 @@ def test_a_depot_where_everybody_parks():
             f"{1e6 * seconds / cars:6.0f} µs per car",
             flush=True,
         )
+
+
+def test_a_depot_where_all_are_near_each_other():
+    """Kernels alone, one core: every pair is an answer, so the time is measured per pair."""
+    rng = np.random.default_rng(2)
+    through_the_grid(Nearness(50.0), yard(100, 400.0, rng), size=100_000)
+    print(f"\n{machine()}; cars that park on 400 m² together, within 50 m")
+    for cars in (500, 1_000, 2_000):
+        batch = yard(cars, 400.0, rng)
+        started = time.process_time()
+        met = through_the_grid(Nearness(50.0), batch, size=100_000)
+        seconds = time.process_time() - started
+        print(f"{cars:7,} cars: {met.num_rows:9,} pairs met, {seconds:6.2f} s", flush=True)

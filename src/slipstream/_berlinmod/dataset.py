@@ -110,9 +110,9 @@ class Dataset:
         register(spark)
         for name in ("dataScar", "dataMtrip"):
             resident.create_view(spark, self.path / name, name, self.manifest.units)
-        resident.local_table(spark, self.path / "dataMcar").createOrReplaceTempView("dataMcar")
+        resident.small_table(spark, self.path / "dataMcar", self.manifest.units).createOrReplaceTempView("dataMcar")
         for name in SAMPLES:
-            sample = resident.local_table(spark, self.path / name)
+            sample = resident.small_table(spark, self.path / name, self.manifest.units)
             sample.where(f"Id BETWEEN 1 AND {SAMPLE}").createOrReplaceTempView(name)
             sample.where("Id BETWEEN 1 AND 10").createOrReplaceTempView(f"{name}1")
             sample.where("Id BETWEEN 11 AND 20").createOrReplaceTempView(f"{name}2")

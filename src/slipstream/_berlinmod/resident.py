@@ -22,9 +22,12 @@ SHARE = 0.4
 STATIC = {"spark.sql.adaptive.enabled": "false"}
 
 
-def local_table(spark: SparkSession, folder: Path) -> DataFrame:
-    """Return a small table that is read now, and is part of every plan that uses it."""
-    return spark.createDataFrame(pq.read_table(folder))
+def small_table(spark: SparkSession, folder: Path, units: int) -> DataFrame:
+    """Return a small table; it is part of every plan that uses it if the other tables are in memory.
+
+    Otherwise it is read as a file: Spark prunes partitions by tables that it sees filtered.
+    """
+    return spark.createDataFrame(pq.read_table(folder)) if fits(spark, units) else spark.read.parquet(str(folder))
 
 
 def create_view(spark: SparkSession, folder: Path, name: str, units: int) -> None:

@@ -22,7 +22,7 @@ JOIN cells X ON X.cx = RR.cx AND X.cy = RR.cy
 WHERE X.x0 <= RR.x1 AND RR.x0 <= X.x1 AND X.y0 <= RR.y1 AND RR.y0 <= X.y1
   AND X.cx = greatest(cell(X.x0 - 5D), RR.cx0) AND X.cy = greatest(cell(X.y0 - 5D), RR.cy0);
 
--- Query periods, once for every day they touch; and the first ten of them.
+-- Query periods, once for every day they touch, and the first ten of them.
 CREATE OR REPLACE TEMPORARY VIEW PeriodDays AS
 SELECT Id, Period, begin, end, day0, explode(sequence(day0, day1)) AS day
 FROM (SELECT Id, Period, Period.begin[0] AS begin, Period.end[0] AS end, day_of(Period.begin[0]) AS day0,
