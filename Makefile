@@ -1,6 +1,6 @@
 # Slipstream. `make help` lists what there is.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long bench lint lock audit docs clean
+.PHONY: help setup demo berlin test test-long bench lint lock audit docs clean
 SHELL := /bin/bash
 
 BIN := .venv/bin
@@ -25,6 +25,9 @@ lint: $(READY) ## format, style, types and the import rules
 	$(BIN)/ruff check src tests scripts
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+berlin: $(READY) ## a morning of GPS positions in Berlin: tolls on the ring, a charge for the centre, and their picture
+	$(BIN)/python examples/berlin/berlin.py
 
 test: lint ## everything that must hold, in under 15 minutes on 2 cores
 	$(BIN)/pytest --numprocesses 2 --dist loadfile

@@ -7,6 +7,8 @@
     slow = reports.filter("speed < 20").window("time", size="1 minute", by="segment").agg(cars="count(*)")
     job = ss.Job("out").write(tolled).write(slow, name="slow").archive(reports).start()
 
+    trips = ss.trajectories("gps.csv", id="vin", time="ts", gap="5 minutes", max_speed="200 km/h")
+
 The names in ``__all__`` are the public API: docs/python.md is the tutorial, docs/stability.md says what may change.
 Everything else is internal. Names are imported when they are first used, so that importing the package is quick.
 """
@@ -29,11 +31,13 @@ if TYPE_CHECKING:
     from slipstream._api.roads import Roads
     from slipstream._api.sources import from_dataframe, read, table
     from slipstream._api.streams import Kept, Published, Stream, Table, Tolled, Window
+    from slipstream._api.trajectories import trajectories
     from slipstream._api.trips import Trips
     from slipstream._cuboid.snapshots.snapshot import Cuboid
     from slipstream._errors import BadArgument, BadInput, CheckFailed, SlipstreamError, Unavailable
     from slipstream._io.outputs.destinations import Destination
     from slipstream._io.readers.user_sources import Source
+    from slipstream._linear_road.general import RoadSettings, SegmentMinute
     from slipstream._linear_road.rules import Rules
     from slipstream._moving import MovingPoint, Plane
     from slipstream._network.algebra import Network
@@ -62,9 +66,11 @@ _PLACES = {
     "Published": ("_api.streams", "Published"),
     "REPORT": ("_api.reports", "REPORT"),
     "Results": ("_api.results", "Results"),
+    "RoadSettings": ("_linear_road.general", "RoadSettings"),
     "Roads": ("_api.roads", "Roads"),
     "Rules": ("_linear_road.rules", "Rules"),
     "RunningJob": ("_api.jobs", "RunningJob"),
+    "SegmentMinute": ("_linear_road.general", "SegmentMinute"),
     "SlipstreamError": ("_errors", "SlipstreamError"),
     "Source": ("_io.readers.user_sources", "Source"),
     "Stream": ("_api.streams", "Stream"),
@@ -82,6 +88,7 @@ _PLACES = {
     "passes": ("_api.joins", "passes"),
     "read": ("_api.sources", "read"),
     "table": ("_api.sources", "table"),
+    "trajectories": ("_api.trajectories", "trajectories"),
 }
 
 __all__ = [
@@ -102,9 +109,11 @@ __all__ = [
     "Plane",
     "Published",
     "Results",
+    "RoadSettings",
     "Roads",
     "Rules",
     "RunningJob",
+    "SegmentMinute",
     "SlipstreamError",
     "Source",
     "Stream",
@@ -124,6 +133,7 @@ __all__ = [
     "read",
     "table",
     "testing",
+    "trajectories",
     "udf",
 ]
 

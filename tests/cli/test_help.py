@@ -75,7 +75,7 @@ def test_one_word_has_one_meaning(path: tuple[str, ...]) -> None:
 
 
 #: options whose values are written differently in different commands: a file or a folder, one value or one per name
-WRITTEN = {"--out", "--input", "--to", "--rate", "--format", "--only"}
+WRITTEN = {"--out", "--input", "--to", "--rate", "--format", "--only", "--as"}
 
 
 def list_options() -> Iterator[tuple[str, Any, str]]:

@@ -24,7 +24,7 @@ from slipstream._feeds.tuples import MILE
 from slipstream._io import outputs
 from slipstream._linear_road.job.engine import Settings, toll_run
 from slipstream._linear_road.output_tables import answers_frame
-from slipstream._linear_road.state.cars import FORGET_AFTER
+from slipstream._linear_road.state.cars import Terms
 from slipstream._network.planning.compiler import compile_network
 from slipstream._network.running.filling import build_network, fill, find_cuboid, open_existing, read_run
 from slipstream._network.running.run_folder import newest_tuples
@@ -117,13 +117,13 @@ def test_the_cars_of_a_tolling_run_are_their_last_reports(
     plain: dict[int, list[dict[str, int]]] = {}
     for report in reports:
         past = plain.setdefault(report["vid"], [])
-        if past and report["time"] // 60 * 60 - FORGET_AFTER > past[-1]["time"]:
+        if past and report["time"] // 60 * 60 - Terms().forget_after > past[-1]["time"]:
             # silent for so long that it was forgotten: nothing of its past is promised
             past.clear()
         past.append(report)
     cars = Snapshot.open(both[1])["car"]
     newest = max(report["time"] for report in reports)
-    seen = {vid: past for vid, past in plain.items() if past[-1]["time"] >= newest // 60 * 60 - FORGET_AFTER}
+    seen = {vid: past for vid, past in plain.items() if past[-1]["time"] >= newest // 60 * 60 - Terms().forget_after}
     assert len(seen) > 50
     assert set(cars.scan(["key"])["key"].tolist()) == set(seen)
     for vid, past in seen.items():

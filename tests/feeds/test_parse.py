@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oracles.linear_road import parse as plain_parse
+from oracles.linear_road import parse_line as plain_parse
 from slipstream._errors import BadInput
 from slipstream._feeds import trains
 from slipstream._feeds.parse import PARSERS, format_lines, parse_json, parse_text, parse_trains

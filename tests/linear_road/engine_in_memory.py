@@ -20,6 +20,7 @@ from slipstream._linear_road.answers import ALERT, ANSWER, BALANCE, EXPENDITURE,
 from slipstream._linear_road.job.delivery import learn_names, restore_names
 from slipstream._linear_road.job.query import IntakeStage, make_stages
 from slipstream._linear_road.job.toll_layout import ANSWERS_AND_TRIPS, NUMBERS, TEXTS, Layout
+from slipstream._linear_road.rules import find_rules
 from slipstream._linear_road.schedule import Irregular
 from slipstream._linear_road.tasks.intake import SILENCE_MS
 from slipstream._linear_road.tasks.naming import NameStage
@@ -79,7 +80,8 @@ class Engine:
             stages = [NameStage("test", self.layout), *stages]
         self.host = Host([Chain("test", stages)] if self.chained else stages)
         decoding = Decoding("csv", {**dict.fromkeys(FIELDS, "integer"), "vid": "text"}) if self.named else None
-        self.packing = ReportPacking("text", self.layout.fragments, self.lateness, decoding, self.named)
+        form = find_rules(self.rules).form
+        self.packing = ReportPacking("text", self.layout.fragments, self.lateness, decoding, self.named, form)
         self.register = Register(self.fragments)
         self.answers = np.empty(0, ANSWER)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import floor
@@ -130,9 +130,13 @@ def answers(
 
 
 def sift(
-    lines: Iterable[str | bytes], lateness: int, lanes: Sequence[int] = ()
+    lines: Iterable[str | bytes],
+    lateness: int,
+    lanes: Sequence[int] = (),
+    parse: Callable[[str], tuple[Tuple | None, str]] | None = None,
 ) -> tuple[list[Tuple], list[tuple[str, str]]]:
     """The accepted tuples, and the rejected lines in order of arrival."""
+    parse = parse or parse_line
     texts: list[str] = []
     reasons: dict[int, str] = {}
     first: dict[Tuple, int] = {}
@@ -162,7 +166,7 @@ def sift(
     return list(first), [(texts[number], reasons[number]) for number in sorted(reasons)]
 
 
-def parse(text: str) -> tuple[Tuple | None, str]:
+def parse_line(text: str) -> tuple[Tuple | None, str]:
     """The tuple in a line, or the reason why there is none."""
     parts = text.split(",")
     if len(parts) != 15:

@@ -14,10 +14,12 @@ import pyarrow as pa
 from slipstream._archive.ended_trips import APART, FOOT, LANE, START, parse_instant
 from slipstream._errors import BadInput
 from slipstream._feeds.run import Run
-from slipstream._feeds.tuples import FIELDS
+from slipstream._feeds.tuples import FIELDS, LINEAR_ROAD, ReportForm
 from slipstream._io.readers.user_sources import Source, Tuples
+from slipstream._io.report_packing import CLASS
 from slipstream._network.algebra import Schema
 from slipstream._network.boxes.toll import NEEDED
+from slipstream._network.column_types import plain_type
 from slipstream._network.sql.box_expressions import column
 
 #: a field of a report -> what we call it; fields of requests keep their names
@@ -42,19 +44,26 @@ _X = f"{{pos}} * {FOOT!r}E0"
 _Y = f"{{xway}} * {APART!r}E0 + if({{dir}} = 0, {LANE!r}E0, -{LANE!r}E0) * ({{lane}} + 1)"
 
 
-def toll_columns(schema: Schema) -> dict[str, str]:
-    """Return what the toll box needs, as expressions over a stream; raises ``BadInput`` if a column is missing."""
-    found = {field: column(name) for field in FIELDS if (name := _column(schema, field))}
-    if missing := [field for field in NEEDED if field not in found]:
-        field = missing[0]
+def toll_columns(schema: Schema, form: ReportForm = LINEAR_ROAD) -> dict[str, str]:
+    """Return what the toll box needs, as expressions over a stream; raises ``BadInput`` if a column is missing.
+
+    Rules for real roads round numbers down that are not whole.
+    """
+    wanted = (*FIELDS, *([CLASS] if form.classes > 1 else []))
+    found = {field: column(name) for field in wanted if (name := _column(schema, field))}
+    if missing := [field for field in form.needed if field not in found]:
+        field, needed = missing[0], [PLAIN.get(name, name) for name in form.needed]
         raise BadInput(
             f"toll: no column {PLAIN.get(field, field)!r}.",
-            hint=f"Tolling needs {', '.join(PLAIN.get(f, f) for f in NEEDED)}; the stream has {', '.join(schema)}.",
+            hint=f"Tolling needs {', '.join(needed)}; the stream has {', '.join(schema)}.",
             code="unknown-column",
             found=[*schema],
-            expected=[PLAIN.get(f, f) for f in NEEDED],
+            expected=needed,
         )
-    return found
+    if form.needs_lanes:
+        return found
+    whole = [field for field in found if plain_type(schema[_column(schema, field)]) == "float"]
+    return found | {field: f"cast(floor({found[field]}) as bigint)" for field in whole}
 
 
 def has_reports(schema: Schema) -> bool:

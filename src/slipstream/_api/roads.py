@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from slipstream._api import type_names
 from slipstream._api.sources import table
 from slipstream._errors import BadArgument
 from slipstream._moving.plane import Plane
 from slipstream._roads import corridors, reading, stored
 from slipstream._roads.building import Repairs
 from slipstream._roads.network import StreetNetwork
+from slipstream._tools import durations
 from slipstream._tools.locations import local
 from slipstream._tools.staging import staged_folder
 
@@ -117,7 +117,7 @@ class Roads:
         from slipstream._spark import workers
 
         folder = folder_of(self)
-        model = Model(noise=noise, lag=None if lag is None else float(type_names.seconds(lag, "lag")))
+        model = Model(noise=noise, lag=None if lag is None else float(durations.seconds(lag, "lag")))
 
         def match(trip: pa.Array) -> pa.Array:
             return match_column(folder, model, trip)

@@ -14,12 +14,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from slipstream._api import type_names
 from slipstream._api.fence_methods import Fences
 from slipstream._api.reports import toll_columns
 from slipstream._cuboid.schema import AST
 from slipstream._errors import BadArgument, BadInput
 from slipstream._linear_road.rules import RULES, Rules, TollFunction, find_registered
+from slipstream._moving.files import PLACES
 from slipstream._network import drawing
 from slipstream._network.algebra import (
     Aggregate,
@@ -44,12 +44,15 @@ from slipstream._network.boxes import operators
 from slipstream._network.boxes.cuboids import CuboidLookup, CuboidQuery, Keep
 from slipstream._network.boxes.match import Match
 from slipstream._network.boxes.operators import UNKNOWN, Operator
+from slipstream._network.boxes.priced_zones import read_zones
 from slipstream._network.boxes.toll import REJECTS, Toll
+from slipstream._network.boxes.zone_tolls import ZoneTolls
 from slipstream._network.column_types import spark_schema
 from slipstream._network.schemas import check
 from slipstream._network.sql.box_expressions import column
 from slipstream._spark import session
 from slipstream._spark.shipping import ship
+from slipstream._tools import durations
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -288,9 +291,9 @@ class Stream(Fences):
         >>> slow.schema
         {'segment': 'bigint', 'time': 'bigint', 'cars': 'bigint'}
         """
-        length = type_names.seconds(size, "size")
-        step = length if every is None else type_names.seconds(every, "every")
-        return Window(self, on, length, step, _names(by), type_names.seconds(lateness, "lateness"))
+        length = durations.seconds(size, "size")
+        step = length if every is None else durations.seconds(every, "every")
+        return Window(self, on, length, step, _names(by), durations.seconds(lateness, "lateness"))
 
     def running(
         self, added: Mapping[str, str] | None = None, /, *, by: str | Iterable[str] = (), **functions: str
@@ -405,7 +408,7 @@ class Stream(Fences):
                 code="conflicting-options",
             )
         order = Order(time, slack)
-        return self._with(Join(on, type_names.seconds(within, "within"), order, order), other)
+        return self._with(Join(on, durations.seconds(within, "within"), order, order), other)
 
     def latest(self, other: Stream, by: str | Iterable[str]) -> Stream:
         """Put beside each tuple the newest tuple of ``other`` with the same values in ``by``; null if there is none.
@@ -444,12 +447,14 @@ class Stream(Fences):
         history: str | Path | None = None,
         publish: bool = True,
     ) -> Tolled:
-        """Toll position reports by the rules of Linear Road: notifications, alerts, balances and more.
+        """Toll position reports: notifications, alerts, balances and more.
 
         The stream needs the columns of :data:`slipstream.REPORT` (Linear Road's own names will do). ``rules`` is
-        "2004", "2003", a function from average speeds and car counts to tolls, or :class:`slipstream.Rules`.
-        A report may be ``lateness`` late. ``history`` is a run with history, for travel time requests. With
-        ``publish``, the cuboids of the toll box can be queried while it runs.
+        "2004", "2003", a function from average speeds and car counts to tolls, or :class:`slipstream.Rules`. "general",
+        and what :meth:`slipstream.Rules.general` returns, are rules for real roads: these need only ``id``, ``time``,
+        ``speed`` and ``position``, and know a ``class`` of vehicles. A report may be ``lateness`` late. ``history`` is
+        a run with history, for travel time requests. With ``publish``, the cuboids of the toll box can be queried while
+        it runs.
 
         >>> import slipstream as ss
         >>> tolled = ss.read("kafka://broker:9092/positions").toll(rules="2004", lateness="2s")
@@ -457,7 +462,7 @@ class Stream(Fences):
         ['vid', 'time', 'lav', 'toll']
         """
         chosen = _rules(rules)
-        late = type_names.seconds(lateness, "lateness")
+        late = durations.seconds(lateness, "lateness")
         if late != int(late):
             raise BadArgument(
                 f"lateness {lateness!r}: tolling works on whole seconds.",
@@ -466,8 +471,38 @@ class Stream(Fences):
                 found=lateness,
             )
         past = str(Path(history).absolute()) if history else ""
-        reports = self._with(Map(toll_columns(self._types)))
-        return Tolled(reports._with(Toll(chosen, int(late), past, publish))._place)
+        box = Toll(chosen, int(late), past, publish)
+        reports = self._with(Map(toll_columns(self._types, box.form)))
+        return Tolled(reports._with(box)._place)
+
+    def charge_zones(
+        self,
+        zones: str | Path | Mapping[str, Any],
+        *,
+        by: str = "id",
+        time: str = "time",
+        x: str = "",
+        y: str = "",
+        gap: Duration = "3 minutes",
+    ) -> Stream:
+        """Charge vehicles for visits to zones, such as a cordon: on entering, by the minute and by the kilometre.
+
+        ``zones`` is GeoJSON, a file or a mapping: polygons, of which each feature has a ``name`` and the prices
+        ``entry``, ``per_minute`` and ``per_km``. A visit begins and ends where the straight line between two positions
+        crosses the border; a silence longer than ``gap`` ends it, too. The result has a tuple for each visit when it is
+        over; ``output("entries")`` has one when it begins. Positions of a vehicle must be in order; others are in
+        ``output("rejects")``. Columns called lon and lat are degrees, others metres.
+
+        >>> import slipstream as ss
+        >>> gps = ss.read("kafka://b:9092/gps", {"id": "string", "time": "double", "lon": "double", "lat": "double"})
+        >>> inner = [[13.3, 52.4], [13.5, 52.4], [13.5, 52.6], [13.3, 52.6], [13.3, 52.4]]
+        >>> shape = {"type": "Polygon", "coordinates": [inner]}
+        >>> cordon = {"type": "Feature", "properties": {"name": "cordon", "entry": 5}, "geometry": shape}
+        >>> gps.charge_zones({"type": "FeatureCollection", "features": [cordon]}).columns
+        ['id', 'zone', 'entered', 'left', 'seconds', 'metres', 'amount']
+        """
+        pair = (x, y) if x and y else next((pair for pair in PLACES if set(pair) <= set(self._types)), PLACES[0])
+        return self._with(ZoneTolls(read_zones(zones), by, time, *pair, durations.seconds(gap, "gap")))
 
     # --- roads
 
@@ -497,7 +532,7 @@ class Stream(Fences):
         """
         from slipstream._api.roads import folder_of
 
-        waits, late = type_names.seconds(lag, "lag"), type_names.seconds(lateness, "lateness")
+        waits, late = durations.seconds(lag, "lag"), durations.seconds(lateness, "lateness")
         return self._with(Match(folder_of(roads), id, time, x, y, float(waits), float(late), noise))
 
     # --- making more of them

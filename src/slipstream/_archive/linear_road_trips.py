@@ -29,19 +29,23 @@ LOOK_EVERY = 10
 
 
 @compiled
-def judge_reports(reports: Rows, at: Ints, fresh: Bools, cars: Rows, verdict: Bytes) -> None:
+def judge_reports(reports: Rows, at: Ints, fresh: Bools, cars: Rows, gap: int, verdict: Bytes) -> None:
     """Decide which reports begin trips."""
     for i in range(reports.size):
         report, car = reports[i], cars[at[i]]
-        begins = fresh[i] or begins_trip(
-            report.time, report.lane, report.dir, car.time, car.lane, car.dir, REPORT_EVERY
-        )
+        begins = fresh[i] or begins_trip(report.time, report.lane, report.dir, car.time, car.lane, car.dir, gap)
         verdict[i] = BEGINS if begins else CONTINUES
         car.time, car.lane, car.dir = report.time, report.lane, report.dir
 
 
 class ReportRule:
-    """Linear Road's definition of a trip; a mover is a vehicle on an expressway."""
+    """The definition of a trip that tolls are charged by; a mover is a vehicle on a road.
+
+    A silence of more than ``gap`` seconds ends a trip.
+    """
+
+    def __init__(self, gap: int = REPORT_EVERY) -> None:
+        self.gap = gap
 
     point: Schema = point_schema("REPORT", "i4", Plain("pos", "i4"), Plain("lane", "u1"), Plain("dir", "u1"))
     mover: Schema = mover_schema("CAR", "i4", Plain("lane", "u1"), Plain("dir", "u1"))
@@ -49,23 +53,23 @@ class ReportRule:
     def judge(self, points: Rows, at: Ints, fresh: Bools, movers: Rows) -> Bytes:
         """Decide which reports begin trips."""
         verdict = np.empty(points.size, np.uint8)
-        judge_reports(points, at, fresh, movers, verdict)
+        judge_reports(points, at, fresh, movers, self.gap, verdict)
         return verdict
 
     def horizon(self, newest: int) -> int:
-        """Return the time from which a future report is more than a reporting interval away."""
-        return newest // LOOK_EVERY * LOOK_EVERY - REPORT_EVERY
+        """Return the time from which a future report is more than the gap away."""
+        return newest // LOOK_EVERY * LOOK_EVERY - self.gap
 
 
 class ReportTrips:
-    """The open trips of some expressways.
+    """The open trips of some expressways; a silence of more than ``gap`` seconds ends a trip.
 
     >>> ReportTrips().take([]).vid.size
     0
     """
 
-    def __init__(self) -> None:
-        self.open = OpenTrips(ReportRule(), -1)
+    def __init__(self, gap: int = REPORT_EVERY) -> None:
+        self.open = OpenTrips(ReportRule(gap), -1)
 
     def take(self, trains: list[Train], *, last: bool = False) -> Trips:
         """Add the reports of whole seconds; return the trips that ended, all of them after the ``last`` one."""
@@ -77,9 +81,9 @@ class ReportTrips:
         self.open.save(store, self.open.newest)
 
     @classmethod
-    def load(cls, store: Store) -> ReportTrips:
+    def load(cls, store: Store, gap: int = REPORT_EVERY) -> ReportTrips:
         """Load the open trips as last saved."""
-        trips = cls()
+        trips = cls(gap)
         trips.open.load(store)
         return trips
 
@@ -94,7 +98,7 @@ def _points(trains: list[Train]) -> Rows:
         part = points[end - train.vid.size : end]
         part[KEY] = (train.xway.astype(np.int64) << VID_BITS) | train.vid
         part["pos"] = train.pos
-        part["lane"], part["dir"] = train.lane_dir % 8, train.lane_dir // 8
+        part["lane"], part["dir"] = train.lane_dir % 8, train.lane_dir >> 3 & 1
     return points
 
 

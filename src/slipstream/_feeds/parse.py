@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from slipstream._feeds.trains import unframe
-from slipstream._feeds.tuples import CARRIES, FIELDS, MILE, POSITION, RANGES
+from slipstream._feeds.tuples import CARRIES, CLASS_STEP, FIELDS, LINEAR_ROAD, POSITION, ReportForm
 from slipstream._tools.numba_tools import Bools, Bytes, Ints, Longs, compiled
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Parsed:
     complete: int = -1  # everything before this second has been sent; -1 if the feed does not say
 
 
-def parse_text(chunk: bytes) -> Parsed:
+def parse_text(chunk: bytes, form: ReportForm = LINEAR_ROAD) -> Parsed:
     """Parse complete lines of fifteen integers.
 
     >>> parse_text(b"0,0,107,32,0,0,0,10,53320,-1,-1,-1,-1,-1,-1\\n0,x\\n").rejects
@@ -60,13 +60,13 @@ def parse_text(chunk: bytes) -> Parsed:
     verdicts, starts, ends = np.zeros(lines, np.int32), np.zeros(lines, np.int64), np.zeros(lines, np.int64)
     _scan(buffer, values, verdicts, starts, ends)
     columns = dict(zip(FIELDS, values, strict=True))
-    verdicts = np.where(verdicts == GOOD, judge(columns), verdicts)
+    verdicts = np.where(verdicts == GOOD, judge(columns, form), verdicts)
     bad = np.flatnonzero(verdicts)
     rejects = [(chunk[starts[i] : ends[i]], reject_reason(int(verdicts[i]))) for i in bad]
     return Parsed(select(columns, verdicts == GOOD) if bad.size else columns, rejects)
 
 
-def parse_json(chunk: bytes) -> Parsed:
+def parse_json(chunk: bytes, form: ReportForm = LINEAR_ROAD) -> Parsed:
     """Parse lines of JSON objects with the fifteen field names; a missing field is -1."""
     rows, rejects = [], []
     for line in chunk.splitlines():
@@ -77,16 +77,16 @@ def parse_json(chunk: bytes) -> Parsed:
             rows.append((line, row))
     values = np.array([row for _, row in rows], np.int32).reshape(-1, len(FIELDS)).T
     columns = dict(zip(FIELDS, np.ascontiguousarray(values), strict=True))
-    verdicts = judge(columns)
+    verdicts = judge(columns, form)
     rejects += [(rows[i][0], reject_reason(int(verdicts[i]))) for i in np.flatnonzero(verdicts)]
     return Parsed(select(columns, verdicts == GOOD), rejects)
 
 
-def parse_trains(chunk: bytes) -> Parsed:
+def parse_trains(chunk: bytes, form: ReportForm = LINEAR_ROAD) -> Parsed:
     """Parse framed trains; everything after a damaged frame is rejected with it."""
     parts, complete, rest = unframe(chunk)
     columns = {name: np.concatenate([np.empty(0, np.int32), *(part[name] for part in parts)]) for name in FIELDS}
-    verdicts = judge(columns)
+    verdicts = judge(columns, form)
     bad = select(columns, verdicts != GOOD)
     reasons = [reject_reason(int(verdict)) for verdict in verdicts[verdicts != GOOD]]
     rejects = list(zip(format_lines(bad), reasons, strict=True))
@@ -115,16 +115,23 @@ def format_lines(tuples: Columns, names: pa.StringArray | None = None) -> list[b
     return [b",".join(row) for row in found]
 
 
-def _make_chunk_parser(parse: Callable[[bytes], Parsed]) -> Callable[[list[bytes]], Parsed]:
-    """Make a parser for a list of chunks of lines; the last line of a chunk need not end with a newline."""
-    return lambda chunks: parse(b"".join(chunk if chunk.endswith(b"\n") else chunk + b"\n" for chunk in chunks))
+def _join_lines(chunks: list[bytes]) -> bytes:
+    """Join chunks of lines; the last line of a chunk need not end with a newline."""
+    return b"".join(chunk if chunk.endswith(b"\n") else chunk + b"\n" for chunk in chunks)
 
 
-#: the parser of each encoding
-PARSERS: dict[str, Callable[[list[bytes]], Parsed]] = {
-    "text": _make_chunk_parser(parse_text),
-    "json": _make_chunk_parser(parse_json),
-    "train": lambda chunks: parse_trains(b"".join(chunks)),
+def _chunks_of(
+    parse: Callable[[bytes, ReportForm], Parsed], join: Callable[[list[bytes]], bytes]
+) -> Callable[..., Parsed]:
+    """Make a parser for a list of chunks."""
+    return lambda chunks, form=LINEAR_ROAD: parse(join(chunks), form)
+
+
+#: the parser of each encoding: of chunks, and unless it is the benchmark's, the form of the reports in them
+PARSERS: dict[str, Callable[..., Parsed]] = {
+    "text": _chunks_of(parse_text, _join_lines),
+    "json": _chunks_of(parse_json, _join_lines),
+    "train": _chunks_of(parse_trains, b"".join),
 }
 
 
@@ -149,22 +156,30 @@ def select(columns: Columns, which: Bools) -> Columns:
     return {name: column[which] for name, column in columns.items()}
 
 
-def judge(tuples: Columns) -> Ints:
+def judge(tuples: Columns, form: ReportForm = LINEAR_ROAD) -> Ints:
     """Check each tuple on its own: its type, the range of its fields, and its segment."""
     kind = tuples["type"]
     verdicts = np.where(np.isin(kind, list(CARRIES)), GOOD, UNKNOWN_TYPE).astype(np.int32)
     for number, name in enumerate(FIELDS):
         carriers = [which for which, names in CARRIES.items() if name in names]
-        if not carriers or name == "type":
+        if not carriers or name == "type" or (name == "seg" and not form.needs_lanes):
             continue
-        limits = RANGES[name]
-        outside = (tuples[name] < limits.least) | (tuples[name] > limits.most)
+        outside = _outside(tuples[name], name, form)
         if outside.any():
             outside &= np.isin(kind, carriers) & (verdicts == GOOD)
             verdicts[outside] = _OUT_OF_RANGE + number
-    misplaced = (kind == POSITION) & (verdicts == GOOD) & (tuples["seg"] != tuples["pos"] // MILE)
-    verdicts[misplaced] = WRONG_SEGMENT
+    if form.needs_lanes:
+        misplaced = (kind == POSITION) & (verdicts == GOOD) & (tuples["seg"] != tuples["pos"] // form.segment_length)
+        verdicts[misplaced] = WRONG_SEGMENT
     return verdicts
+
+
+def _outside(values: Ints, name: str, form: ReportForm) -> Bools:
+    least, most = form.limits[name]
+    if name == "lane" and form.classes > 1:
+        classes, lanes = np.divmod(values, CLASS_STEP)
+        return (lanes > most) | (classes < 0) | (classes >= form.classes)
+    return (values < least) | (values > most)
 
 
 @compiled

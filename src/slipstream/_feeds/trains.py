@@ -35,7 +35,7 @@ class Train:
     vid: Ints
     xway: Ints
     spd: Bytes
-    lane_dir: Bytes  # lane + 8 * direction
+    lane_dir: Bytes  # lane + 8 * direction + 16 * class of the vehicle
     pos: Ints
     requests: dict[str, Ints]
 
@@ -165,6 +165,6 @@ def to_tuples(train: Train) -> dict[str, Ints]:
         "pos": train.pos,
         "seg": train.pos // MILE,
     }
-    for name, values in {**reports, "lane": train.lane_dir % 8, "dir": train.lane_dir // 8}.items():
+    for name, values in {**reports, "lane": train.lane_dir & ~np.uint8(8), "dir": train.lane_dir >> 3 & 1}.items():
         columns[name][:made] = values
     return columns

@@ -85,3 +85,42 @@ CARRIES = {
     EXPENDITURE: ("time", "vid", "xway", "qid", "day"),
     TRAVEL_TIME: ("time", "vid", "xway", "qid", "sinit", "send", "dow", "tod"),
 }
+
+#: the class of a vehicle travels in the bits of ``lane`` above this: a lane needs three, and a direction one
+CLASS_STEP = 16
+CLASSES = 16
+
+
+@dataclass(frozen=True)
+class ReportForm:
+    """What position reports say on a kind of road: units, limits, and which fields may be missing.
+
+    The defaults are the benchmark's. Positions count from one end of a road in any unit that ``segment_length`` has.
+    """
+
+    segment_length: int = MILE
+    top_speed: int = MAX_SPEED
+    classes: int = 1
+    #: otherwise lane, direction and road may be missing, as on a road with one of each, and segments follow
+    needs_lanes: bool = True
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The fields that a report must have; its type and its segment follow from the rest."""
+        here = ("xway", "lane", "dir") if self.needs_lanes else ()
+        return ("time", "vid", "spd", *here, "pos")
+
+    @property
+    def defaults(self) -> dict[str, int]:
+        """The values of fields that are missing in a report."""
+        return {"type": POSITION} if self.needs_lanes else {"type": POSITION, "xway": 0, "lane": 1, "dir": 0}
+
+    @property
+    def limits(self) -> dict[str, tuple[int, int]]:
+        """The least and the greatest value of each field, without the class of the vehicle."""
+        own = {"spd": (0, self.top_speed), "pos": (0, SEGMENTS * self.segment_length - 1)}
+        return {name: (field.least, field.most) for name, field in RANGES.items()} | own
+
+
+#: the form of the benchmark's reports
+LINEAR_ROAD = ReportForm()

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 
 from slipstream._errors import BadArgument
 from slipstream._feeds.parse import PARSERS
-from slipstream._feeds.tuples import FIELDS
+from slipstream._feeds.tuples import FIELDS, LINEAR_ROAD, ReportForm
 from slipstream._io.formats.decoding import FieldRef
 from slipstream._io.formats.encodings import ARROW, CSV, JSON, MESSAGES, PARQUET
 from slipstream._io.formats.ids import is_text
 from slipstream._io.named_feeds import KAFKA, Definition, Feed, file_fields, make_feed, parquet_schema
-from slipstream._io.report_packing import REPORT, VID
+from slipstream._io.report_packing import CLASS, VID
 
 #: encodings whose fields have names
 NAMED = (CSV, JSON, ARROW, PARQUET, *MESSAGES)
@@ -32,6 +32,7 @@ def report_feed(
     follow: bool = False,
     settings: Sequence[tuple[str, str]] = (),
     definition: Definition | None = None,
+    form: ReportForm = LINEAR_ROAD,
 ) -> Feed:
     """Return a feed of tuples; with a decoding, unless it uses one of Linear Road's own encodings.
 
@@ -59,12 +60,12 @@ def report_feed(
             expected=[*known],
             found=encoding,
         )
-    schema = dict.fromkeys(FIELDS, "integer")
-    optional = tuple(name for name in FIELDS if name not in REPORT)
+    schema = dict.fromkeys((*FIELDS, *([CLASS] if form.classes > 1 else [])), "integer")
+    optional = tuple(name for name in schema if name not in form.needed)
     named = _fields(where, encoding, fields)
     if named:
         schema = {name: type_ for name, type_ in schema.items() if _field(columns, name) in named}
-        if missing := [name for name in REPORT if name not in schema]:
+        if missing := [name for name in form.needed if name not in schema]:
             raise BadArgument(
                 f"{where}: no field for {', '.join(missing)}.",
                 hint=f"The fields are {', '.join(named)}. Map one of them: --columns {missing[0]}=FIELD.",

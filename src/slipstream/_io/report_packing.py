@@ -7,7 +7,8 @@ of its fields, with defaults for missing fields.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,22 +20,22 @@ from slipstream._errors import BadArgument
 from slipstream._feeds import text_ids
 from slipstream._feeds.lane_parcels import DONE, PROGRESS, Parcel, Progress, Reject, concat_tuples, find_late_in_chunk
 from slipstream._feeds.parse import GOOD, PARSERS, Columns, Parsed, format_lines, judge, reject_reason, select
-from slipstream._feeds.tuples import FIELDS, MILE, POSITION
+from slipstream._feeds.tuples import CLASS_STEP, FIELDS, LINEAR_ROAD, POSITION, ReportForm
 from slipstream._io.chunks import BEHIND, CHUNK, COLUMNS, LAST, OPENING, REJECTED, Chunk, row_batch
 from slipstream._io.formats.decoding import Decoding
-from slipstream._tools.numba_tools import Ints
+from slipstream._tools.numba_tools import Bools, Ints, Longs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Parser = Callable[[list[bytes]], Parsed]
 #: verdicts on values, in addition to those on tuples (``_feeds.parse``)
-_NOT_INTEGER, _NOT_A_NAME = -1, -2
-_REASONS = {_NOT_INTEGER: "integer", _NOT_A_NAME: "text:vid"}
+_NOT_INTEGER, _NOT_A_NAME, _NO_SUCH_CLASS = -1, -2, -3
+_REASONS = {_NOT_INTEGER: "integer", _NOT_A_NAME: "text:vid", _NO_SUCH_CLASS: "range:class"}
 #: the column with the id of a vehicle
 VID = "vid"
-#: the required fields of a position report; its type and its segment follow from the rest
-REPORT = ("time", "vid", "spd", "xway", "lane", "dir", "pos")
+#: the column with the class of a vehicle, where rules know classes
+CLASS = "class"
 #: the column of a DataFrame with the arrival of its rows, in milliseconds since 1970
 ARRIVED = "_arrived"
 
@@ -44,21 +45,26 @@ class ReportParser:
     """Parses lines of a feed to tuples."""
 
     decoding: Decoding
+    form: ReportForm = LINEAR_ROAD
 
     def __call__(self, chunks: list[bytes]) -> Parsed:
         """Parse chunks of complete lines."""
         found = [self.decoding.decode(chunk) for chunk in chunks or [b""]]
         rejects = [(line.encode(), reason) for part in found for line, reason in zip(*_pair(part.rejects), strict=True)]
-        judged = parse_table(pa.concat_tables([part.tuples for part in found]))
+        judged = parse_table(pa.concat_tables([part.tuples for part in found]), self.form)
         return replace(judged, rejects=rejects + judged.rejects)
 
 
-def parse_table(table: pa.Table) -> Parsed:
+def parse_table(table: pa.Table, form: ReportForm = LINEAR_ROAD) -> Parsed:
     """Parse columns of integers to tuples and rejects; vehicles may have text ids."""
     places, found = _encode_ids(table)
-    tuples, fits = _tuples(places)
+    tuples, fits = _tuples(places, form)
     rejects: list[Reject] = []
-    verdicts = np.where(fits, judge(tuples), _NOT_INTEGER)
+    verdicts = np.where(fits, judge(tuples, form), _NOT_INTEGER)
+    if CLASS in table.column_names:
+        verdicts[add_class(tuples, pc.fill_null(table[CLASS], 0).to_numpy(), form) & (verdicts == GOOD)] = (
+            _NO_SUCH_CLASS
+        )
     if found is not None:
         unusable = ~np.append(text_ids.are_valid(found), True)[tuples["vid"]]  # without an id it is out of range
         verdicts[unusable & (verdicts == GOOD)] = _NOT_A_NAME
@@ -81,12 +87,19 @@ def _pair(rejects: pa.Table) -> tuple[list[str], list[str]]:
     return rejects["line"].to_pylist(), rejects["reason"].to_pylist()
 
 
-def _tuples(table: pa.Table) -> tuple[Columns, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+def add_class(tuples: Columns, classes: Longs, form: ReportForm) -> Bools:
+    """Add the classes of vehicles to their lanes; return which reports name a class that does not exist."""
+    wrong = np.asarray((tuples["type"] == POSITION) & ((classes < 0) | (classes >= form.classes)))
+    tuples["lane"] = np.where(wrong, tuples["lane"], tuples["lane"] + CLASS_STEP * classes).astype(np.int32)
+    return wrong
+
+
+def _tuples(table: pa.Table, form: ReportForm) -> tuple[Columns, Bools]:
     """All fields of tuples, and which tuples fit 32 bits; a missing segment follows from the position."""
     columns: Columns = {}
     fits = np.ones(table.num_rows, np.bool_)
     for name in FIELDS:
-        default = POSITION if name == "type" else -1
+        default = form.defaults.get(name, -1)
         if name not in table.column_names:
             columns[name] = np.full(table.num_rows, default, np.int32)
             continue
@@ -94,7 +107,7 @@ def _tuples(table: pa.Table) -> tuple[Columns, np.ndarray[tuple[int], np.dtype[n
         fits &= (values >= -(2**31)) & (values < 2**31)
         columns[name] = np.where(fits, values, 0).astype(np.int32)
     unsaid = (columns["type"] == POSITION) & (columns["seg"] < 0)
-    columns["seg"] = np.where(unsaid, columns["pos"] // MILE, columns["seg"]).astype(np.int32)
+    columns["seg"] = np.where(unsaid, columns["pos"] // form.segment_length, columns["seg"]).astype(np.int32)
     return columns, fits
 
 
@@ -107,6 +120,7 @@ class ReportPacking:
     lateness: int
     decoding: Decoding | None = None
     named: bool = False  # vehicles have text ids: parcels go to the stages that number them (``_runtime.id_numbers``)
+    form: ReportForm = LINEAR_ROAD
 
     by_lane = True
 
@@ -120,6 +134,7 @@ class ReportPacking:
                 "lateness": self.lateness,
                 "decoding": decoding,
                 "named": self.named,
+                "form": asdict(self.form),
             }
         }
 
@@ -127,12 +142,15 @@ class ReportPacking:
     def from_json(cls, body: dict[str, Any]) -> ReportPacking:
         """Convert from JSON."""
         decoding = Decoding.from_json(body["decoding"]) if body["decoding"] else None
-        return cls(body["encoding"], tuple(body["fragments"]), body["lateness"], decoding, body["named"])
+        form = ReportForm(**body["form"])
+        return cls(body["encoding"], tuple(body["fragments"]), body["lateness"], decoding, body["named"], form)
 
     @property
     def parser(self) -> Parser:
         """The parser of chunks."""
-        return ReportParser(self.decoding) if self.decoding else PARSERS[self.encoding]
+        return (
+            ReportParser(self.decoding, self.form) if self.decoding else partial(PARSERS[self.encoding], form=self.form)
+        )
 
     def opening(self, left: int) -> Iterator[pa.RecordBatch]:
         """A row for every fragment."""
@@ -149,7 +167,7 @@ class ReportPacking:
         lane = context.partitionId() if context else 0
         tables = (pa.Table.from_batches([batch]) for batch in batches if batch.num_rows)
         found = (
-            (Chunk(seq, arrived=table[ARRIVED][0].as_py(), lane=lane), parse_table(table))
+            (Chunk(seq, arrived=table[ARRIVED][0].as_py(), lane=lane), parse_table(table, self.form))
             for seq, table in enumerate(tables)
         )
         return self._send(found)
@@ -268,7 +286,7 @@ def frame_has_text_ids(frame: DataFrame) -> bool:
 
 def pack_frame(frame: DataFrame, packing: ReportPacking) -> DataFrame:
     """Pack a streaming DataFrame with the columns of tuples into parcels; values that are not numbers are rejected."""
-    if missing := [name for name in REPORT if name not in frame.columns]:
+    if missing := [name for name in packing.form.needed if name not in frame.columns]:
         raise BadArgument(
             f"The DataFrame has no column {missing[0]!r}; it has: {', '.join(frame.columns)}.",
             hint=f"Rename one: frame.withColumnRenamed('...', {missing[0]!r}).",
@@ -278,7 +296,9 @@ def pack_frame(frame: DataFrame, packing: ReportPacking) -> DataFrame:
         )
     types = {VID: "string"} if packing.named else {}
     numbers = [
-        f"try_cast(`{name}` AS {types.get(name, 'bigint')}) AS `{name}`" for name in FIELDS if name in frame.columns
+        f"try_cast(`{name}` AS {types.get(name, 'bigint')}) AS `{name}`"
+        for name in (*FIELDS, *([CLASS] if packing.form.classes > 1 else []))
+        if name in frame.columns
     ]
     # Spark's time of the batch, not the worker's: it is the same when the batch is repeated
     arrived = f"unix_millis(current_timestamp()) AS {ARRIVED}"

@@ -14,7 +14,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from slipstream._feeds.clock import Clock
 from slipstream._feeds.lane_parcels import reject_rivals
 from slipstream._feeds.parse import Columns, format_lines, judge, reject_reason, select
 from slipstream._feeds.run import MINUTE, Run
-from slipstream._feeds.tuples import FIELDS, POSITION
+from slipstream._feeds.tuples import FIELDS, LINEAR_ROAD, POSITION, ReportForm
 from slipstream._io.chunks import PAUSED_S
 from slipstream._io.control_file import Control
 from slipstream._linear_road.tasks.toll_stages import (
@@ -64,6 +64,7 @@ class Replay:
     openings: int = 1
     train_length: int = 0  # at most this many tuples per train; 0 for a whole second, 1 for a Spark row per tuple
     control: str = ""  # the control file, which may pause it
+    form: ReportForm = LINEAR_ROAD
 
     def to_json(self) -> str:
         """Encode as JSON."""
@@ -73,7 +74,7 @@ class Replay:
     def from_json(cls, text: str) -> Replay:
         """Decode from JSON."""
         body = json.loads(text)
-        return cls(**{**body, "fragments": tuple(body["fragments"])})
+        return cls(**{**body, "fragments": tuple(body["fragments"]), "form": ReportForm(**body["form"])})
 
     def reach(self, start: int) -> int:
         """Return the end of a batch that starts at ``start`` now."""
@@ -172,8 +173,8 @@ class ReplayReader(DataSourceStreamReader):
             yield to_arrow(opening)
             return
         run = open_run(self._replay.path)
-        clean = run.manifest.seed is not None
-        hops = _copy_second if clean else _check_second
+        clean = run.manifest.seed is not None and self._replay.form == LINEAR_ROAD
+        hops = _copy_second if clean else partial(_check_second, form=self._replay.form)
         for minute in range(partition.since // MINUTE, (partition.until - 1) // MINUTE + 1):
             tables = [read_minute(self._replay.path, stored, minute) for stored in partition.stored]
             since, until = max(partition.since, minute * MINUTE), min(partition.until, (minute + 1) * MINUTE)
@@ -227,12 +228,14 @@ def select_second(columns: Columns, second: int) -> Columns:
     return {name: column[first:last] for name, column in columns.items()}
 
 
-def _check_second(run: Run, base: list[tuple[int, Columns]], copies: list[int], fragments: Labels) -> Iterator[Hop]:
+def _check_second(
+    run: Run, base: list[tuple[int, Columns]], copies: list[int], fragments: Labels, form: ReportForm
+) -> Iterator[Hop]:
     """Return the hops of a second of a run that was not simulated here: checked like any feed."""
     for _, stored in base:
         for copy in copies:
             tuples = run.shift_columns(stored, copy)
-            verdicts = judge(tuples)
+            verdicts = judge(tuples, form)
             bad = select(tuples, verdicts != 0)
             rejects = list(zip(format_lines(bad), map(reject_reason, verdicts[verdicts != 0].tolist()), strict=True))
             good = select(tuples, verdicts == 0)

@@ -70,5 +70,5 @@ class Irregular:
         return (
             f"{self.count:,} position reports are off the benchmark's schedule of one every {REPORT_EVERY} s "
             f"(first: vehicle {self.vid} at second {self.time}, {since}). By the benchmark's rules, such reports end "
-            "trips: tolls are not charged and accidents are not found."
+            "trips: tolls are not charged and accidents are not found. Try --rules general."
         )

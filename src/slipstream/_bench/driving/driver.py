@@ -248,16 +248,28 @@ def drive(
 
     ``note`` is called with every second that was sent; ``empty`` has what a partition without tuples gets.
     """
-    pace = pace or Pace(plan)
-    began = time.monotonic()
-    tuples = 0
-    lags = {plan.start: 0.0}
 
     def encode_parts(table: pa.Table) -> Parts:
         second = table.column("time")[0].as_py()
         return [encode(part) if part.num_rows else empty(second) for part in split_by_partition(table, to.partitions)]
 
-    prepared = prepare_ahead(read_seconds(run, plan.end, plan.first), encode_parts, prime=plan.first == plan.start)
+    return drive_seconds(read_seconds(run, plan.end, plan.first), plan, encode_parts, to, pace, note)
+
+
+def drive_seconds(
+    seconds: Iterator[tuple[int, pa.Table]],
+    plan: DrivePlan,
+    encode: EncodeParts,
+    to: Destination,
+    pace: Pace | None = None,
+    note: Callable[[Sent], None] = lambda _: None,
+) -> DriveResult:
+    """Deliver seconds as planned, whatever they hold."""
+    pace = pace or Pace(plan)
+    began = time.monotonic()
+    tuples = 0
+    lags = {plan.start: 0.0}
+    prepared = prepare_ahead(seconds, encode, prime=plan.first == plan.start)
     with closing(prepared), bar("seconds", plan.end - plan.first) as advance:
         for second, count, parts in prepared:
             if plan.speed and second >= plan.start:

@@ -6,6 +6,7 @@ broker. Register further encodings in ``ENCODINGS``.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -52,6 +53,38 @@ def encode_json(tuples: pa.Table) -> bytes:
         pieces += [f'{"," if place else "{"}"{name}":', pc.cast(tuples.column(name).combine_chunks(), pa.string())]
     lines = pc.binary_join_element_wise(*pieces, "}\n", "")
     return bytes(lines.buffers()[2].to_pybytes())
+
+
+def encode_objects(rows: pa.Table) -> bytes:
+    """Encode as one JSON object per line, with the names of any columns of numbers and texts.
+
+    >>> encode_objects(pa.table({"id": ["B 1"], "lon": [13.4]}))
+    b'{"id":"B 1","lon":13.4}\\n'
+    """
+    if not rows.num_rows:
+        return b""
+    pieces: list[object] = []
+    for place, name in enumerate(rows.column_names):
+        pieces += [f'{"," if place else "{"}"{name}":', _encode_values(rows.column(name).combine_chunks())]
+    lines = pc.binary_join_element_wise(*pieces, "}\n", "")
+    return b"".join(line.encode() for line in lines.to_pylist())
+
+
+def _encode_values(values: pa.Array) -> pa.Array:
+    if pa.types.is_string(values.type):
+        return pa.array([json.dumps(value) for value in values.to_pylist()])
+    return pc.cast(values, pa.string())
+
+
+def encode_csv(rows: pa.Table) -> bytes:
+    """Encode as CSV without a header.
+
+    >>> encode_csv(pa.table({"id": [7], "lon": [13.4]}))
+    b'7,13.4\\n'
+    """
+    sink = pa.BufferOutputStream()
+    pcsv.write_csv(rows, sink, pcsv.WriteOptions(include_header=False, quoting_style="needed"))
+    return bytes(sink.getvalue().to_pybytes())
 
 
 def encode_train(tuples: pa.Table) -> bytes:

@@ -62,9 +62,9 @@ def _parse_columns(columns: Sequence[str]) -> dict[str, str]:
     """Read --columns: the fields of Linear Road's tuples, in which the vehicle may be called id."""
     from slipstream._feeds.tuples import FIELDS
     from slipstream._io.formats.decoding import parse_columns
-    from slipstream._io.report_packing import VID
+    from slipstream._io.report_packing import CLASS, VID
 
-    found = parse_columns(columns, "", dict.fromkeys((ID, *FIELDS), "integer"), strict=True)
+    found = parse_columns(columns, "", dict.fromkeys((ID, *FIELDS, CLASS), "integer"), strict=True)
     return {VID if name == ID else name: field for name, field in found.items()}
 
 

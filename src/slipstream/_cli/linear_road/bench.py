@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +17,7 @@ from slipstream._cli.common.checks import check_folder, check_there, check_writa
 from slipstream._cli.common.commands import Family
 from slipstream._cli.common.options import Conf, Json, Master, show, start_spark
 from slipstream._cli.common.tables import print_table
+from slipstream._cli.linear_road.drive import drive
 from slipstream._errors import BadArgument, CheckFailed
 from slipstream._spark import session
 from slipstream._tools.progress import say
@@ -150,82 +150,6 @@ def _show(verdict: Verdict) -> None:
     if verdict.passed:
         timed = "in time" if verdict.response_times else "response times not judged"
         console.print(f"[green]Clean pass[/]: every answer is there, right, once; {timed}.")
-
-
-def drive(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run to deliver.")],
-    to: Annotated[str, typer.Option(metavar="WHERE", help="dir:PATH, kafka:HOST:PORT/TOPIC, tcp:HOST:PORT or stdout.")],
-    speed: Annotated[
-        float, typer.Option(min=0, metavar="K", help="Replay at this multiple of real time; 0 is full speed.")
-    ] = 1.0,
-    fast_forward_to: Annotated[
-        int, typer.Option(metavar="T", help="Deliver everything before this second at once.")
-    ] = 0,
-    since: Annotated[int, typer.Option(metavar="T", help="Begin with this second; skip what is before it.")] = 0,
-    until: Annotated[int | None, typer.Option(metavar="T", help="End before this second.")] = None,
-    multiply: Annotated[int, typer.Option(min=1, metavar="K", help="Present the run K times, with shifted ids.")] = 1,
-    format_: Annotated[
-        str, typer.Option("--format", metavar="text|json|train", help="How tuples are written.")
-    ] = "text",
-    spread: Annotated[
-        bool,
-        typer.Option(
-            "--spread",
-            help="Spread tuples over all partitions of a topic, reports by expressway and requests by vehicle. By "
-            "default all go to partition 0.",
-        ),
-    ] = False,
-    end: Annotated[
-        bool, typer.Option("--end", help="Mark the end of the topic or folder, so that jobs that follow it end.")
-    ] = False,
-    log: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Append a line for every second: when it was sent, and how late. With a file that has lines, continue "
-            "after its last second.",
-        ),
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Deliver a run in real time: a tuple with Time t leaves in second t.
-
-    Nothing is lost or reordered: tuples arrive in the order of the run, second by second. The
-    driver measures its own delay; if that ever exceeds 1 s, the run is void (exit code 5), because the engine was not
-    given the load that the benchmark requires. A TCP destination waits for one client to connect. With stdout, the
-    summary goes to standard error.
-
-    Example: `slipstream drive runs/first --to dir:feed --speed 10`
-    """
-    from slipstream._feeds.run import Run
-
-    opened = Run.open(run)
-    opened = opened.multiplied(multiply * opened.copies)
-    check_writable(log, "--log")
-    from slipstream._bench.driving.driver import DrivePlan, log_to, read_sent
-    from slipstream._bench.driving.driver import drive as deliver
-    from slipstream._bench.driving.encoders import find_encoding
-    from slipstream._bench.driving.receivers import open_destination
-
-    form = find_encoding(format_)
-    plan = DrivePlan.for_run(opened, speed, fast_forward_to, until, since)
-    if log is not None and (sent := read_sent(log)):
-        plan = plan.after(sent[-1].second)
-    with closing(open_destination(to, form, spread=spread)) as destination:
-        noted = log_to(log) if log else lambda _: None
-        result = deliver(opened, plan, form.encode, destination, note=noted, empty=form.empty)
-        if end:
-            destination.end()
-    if to == "stdout":
-        say(json.dumps(result.to_dict()))
-    else:
-        show(result.to_dict(), as_json=as_json, title=f"Delivered {opened.path}")
-    if result.void:
-        raise CheckFailed(
-            f"The run is void: the driver was {result.max_lag} s late at second {result.latest_second}.",
-            hint="Give the driver a quieter machine, a smaller run or a lower --speed.",
-            code="run-void",
-        )
 
 
 def postgres(

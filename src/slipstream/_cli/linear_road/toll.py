@@ -38,6 +38,7 @@ from slipstream._cli.common.toll_jobs import (
     read_feed_settings,
     run_job,
 )
+from slipstream._errors import BadArgument
 from slipstream._io.kafka_client import Topic
 from slipstream._spark import session
 from slipstream._tools.staging import check_makeable
@@ -63,8 +64,17 @@ def toll(
     until: Until = None,
     multiply: Multiply = 1,
     rules: Annotated[
-        str, typer.Option(metavar="RULES", help="The rule set: 2004, 2003, or module:function for your own.")
+        str,
+        typer.Option(
+            metavar="RULES",
+            help="The rule set: 2004, 2003, general for real roads, or module:name for a toll function or rules of "
+            "your own.",
+        ),
     ] = "2004",
+    rule_settings: Annotated[
+        Path | None,
+        typer.Option("--settings", metavar="FILE", help="The settings of the rules general, a TOML file."),
+    ] = None,
     lateness: Lateness = None,
     silence: Silence = 5.0,
     format_: Format = "",
@@ -129,6 +139,8 @@ def toll(
     `slipstream toll feed.dat --out tolls`: Linear Road text
 
     `slipstream toll kafka:127.0.0.1:9092/positions --follow --out tolls`: a live topic
+
+    `slipstream toll reports.csv --rules general --settings road.toml --out tolls`: reports of a real road
     """
     check_input(input_, follow=follow)
     check_there(history, option="--history", what="run", hint="`slipstream simulate --out RUN` makes one.")
@@ -146,7 +158,8 @@ def toll(
     )
     check_folder(out)
     check_pace(speed, batch_seconds, parallel)
-    _check(rules)
+    rules = _find(rules, rule_settings)
+    lateness = _find_lateness(rules) if lateness is None else lateness
     from slipstream._linear_road.job.engine import Settings
     from slipstream._linear_road.job.toll_layout import ANSWERS, ANSWERS_AND_TRIPS
 
@@ -177,11 +190,28 @@ def toll(
     check_rejects(summary["rejects"], summary["rejects"] + summary["tuples"], max_rejects, find_rejects(out, text=text))
 
 
-def _check(rules: str) -> None:
-    """Refuse unknown rules before Spark starts."""
+def _find(rules: str, file: Path | None) -> str:
+    """Return the name of the rules with their settings; refuse unknown ones before Spark starts."""
+    from slipstream._linear_road.rules import GENERAL, find_rules, name_general
+
+    if file is not None and rules != GENERAL:
+        raise BadArgument(
+            f"--settings {file}: they are for --rules general, not {rules}.",
+            hint="Add --rules general.",
+            code="conflicting-options",
+        )
+    check_there(file, option="--settings", what="file", hint="docs/how-to/road-tolls.md has an example.")
+    found = name_general(file) if file is not None else rules
+    find_rules(found)
+    return found
+
+
+def _find_lateness(rules: str) -> int | None:
+    """Return how late reports may be by the rules themselves; None if they do not say."""
     from slipstream._linear_road.rules import find_rules
 
-    find_rules(rules)
+    road = find_rules(rules).road
+    return road.lateness if road else None
 
 
 def _read_script(file: Path | None) -> str:

@@ -23,7 +23,7 @@ from slipstream._errors import BadArgument
 from slipstream._feeds.clock import FULL_SPEED, LIVE, Clock
 from slipstream._feeds.parse import PARSERS
 from slipstream._feeds.run import Run
-from slipstream._feeds.tuples import FIELDS, REPORT_EVERY
+from slipstream._feeds.tuples import FIELDS, LINEAR_ROAD, REPORT_EVERY, ReportForm
 from slipstream._io import named_feeds
 from slipstream._io.kafka_client import Topic
 from slipstream._io.named_feeds import (
@@ -129,11 +129,17 @@ class Settings:
             follow=self.follow,
             settings=self.kafka,
             definition=self.definition,
+            form=self.form,
         )
 
     def end_of(self, run: Run) -> int:
         """Return the second of a run at which to stop, exclusive."""
         return run.manifest.seconds if self.until is None else min(self.until, run.manifest.seconds)
+
+    @property
+    def form(self) -> ReportForm:
+        """The form of position reports."""
+        return find_rules(self.rules).form
 
     @property
     def archives(self) -> bool:
@@ -178,6 +184,7 @@ def toll_frame(
 
 def check_run(run: Run, out: Path, settings: Settings) -> None:
     """Reject settings that cannot work, before Spark starts."""
+    _check_start(settings)
     since, until = settings.since, settings.end_of(run)
     if not 0 <= since < until:
         raise BadArgument(
@@ -190,9 +197,20 @@ def check_feed(source: str, out: Path, settings: Settings) -> None:
     """Reject settings that cannot work, before Spark starts."""
     feed = settings.open_feed(source)
     feed.check()
+    _check_start(settings)
     if settings.since:
         _check_past(settings, named=has_text_ids(feed))
     _check(out, settings, _fix_feed(source, settings))
+
+
+def _check_start(settings: Settings) -> None:
+    """Reject a start in the middle under rules for which no state can be computed from a run."""
+    if settings.since and settings.form != LINEAR_ROAD:
+        raise BadArgument(
+            f"--fast-forward-to {settings.since}: rules for a road start with an empty one.",
+            hint="Leave it out.",
+            code="conflicting-options",
+        )
 
 
 def _check_past(settings: Settings, *, named: bool) -> None:
@@ -453,6 +471,7 @@ class _RunLife(_Life):
             REHEARSALS if self.settings.speed != FULL_SPEED else 1,
             self.settings.train_length,
             str(self._control.file.absolute()),
+            self.settings.form,
         )
 
     def _stop_other_clock(self) -> None:
@@ -491,7 +510,12 @@ class _FeedLife(_Life):
         past = Run.open(settings.history) if settings.history else None
         forward = self.forward(past.multiplied(settings.copies * past.copies) if past else None)
         packing = ReportPacking(
-            self._feed.encoding, layout.fragments, layout.lateness, self._feed.decoding, named=layout.named
+            self._feed.encoding,
+            layout.fragments,
+            layout.lateness,
+            self._feed.decoding,
+            named=layout.named,
+            form=self.settings.form,
         )
         parcels = replace(self._feed, tasks=layout.partitions).open(
             self.spark,
@@ -529,7 +553,7 @@ class _FrameLife(_Life):
     def written(self, engine: str) -> tuple[Layout, DataFrame]:
         """Build the query over its rows, which pass the intake first."""
         layout = self.layout(_fix_frame(self._frame, self.source, self.settings), live=True)
-        packing = ReportPacking("text", layout.fragments, layout.lateness, named=layout.named)
+        packing = ReportPacking("text", layout.fragments, layout.lateness, named=layout.named, form=self.settings.form)
         parcels = pack_frame(self._frame, packing)
         return layout, self.through_intake(engine, layout, parcels, live=True)
 
@@ -552,9 +576,10 @@ def _make_rehearsal(
         if layout.makes_trips:
             list(trip_stage(ReportTrips(), [*hops, *end_hops((0,), 0)], 0))
         if layout.makes_answers:
-            road = TollFragment(find_rules("2004"), keeps_past=keeps_past, shows_arrivals=shows_arrivals)
+            rules = find_rules(layout.rules)
+            road = TollFragment(rules, keeps_past=keeps_past, shows_arrivals=shows_arrivals)
             hops = list(toll_stage(road, hops, (0,)))
-            list(account_stage(Accounts(find_rules("2004"), Past(None)), hops))
+            list(account_stage(Accounts(rules, Past(None)), hops))
         yield from batches
 
     return rehearse

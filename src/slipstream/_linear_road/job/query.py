@@ -157,11 +157,11 @@ class TripStage(Stage[ReportTrips]):
 
     def fresh(self) -> ReportTrips:
         """Return no open trips."""
-        return ReportTrips()
+        return ReportTrips(find_rules(self._layout.rules).trip_gap)
 
     def load(self, stores: list[Store]) -> ReportTrips:
         """Load the open trips from the store."""
-        return ReportTrips.load(stores[0])
+        return ReportTrips.load(stores[0], find_rules(self._layout.rules).trip_gap)
 
     def take(self, state: ReportTrips, rows: list[Any]) -> Iterator[Hop]:
         """Take trains, return trips; an opening is ignored."""

@@ -98,7 +98,7 @@ class Accounts:
 
     def _travel_times(self, requests: dict[str, Ints], at: Longs) -> Answers:
         asked = {name: column[at] for name, column in requests.items()}
-        seconds, tolls = self.past.journeys(asked, self.rules.toll)
+        seconds, tolls = self.past.journeys(asked, self.rules.price_means)
         return make_answers(
             TRAVEL_TIME, asked["time"], asked["arrived"], qid=asked["qid"], vid=asked["vid"], a=seconds, b=tolls
         )

@@ -3,10 +3,15 @@
 One pass over the reports of a minute: each finds its car in O(1), is compared with the car's previous report, counts in
 the minute's statistics, and may charge a toll and quote the next one. Reports of different vehicles are independent,
 so their order within a second does not matter.
+
+What the settings of a road say is compiled into the kernel as constants (``compile_for``). The benchmark costs no more
+than if there were no other rules, and a division by the length of a segment stays a multiplication.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,18 +20,21 @@ from slipstream._cuboid.fragment import EMPTY, Parts, insert, locate, touch, tou
 from slipstream._cuboid.schema import AST, Plain, Schema
 from slipstream._feeds.trip import begins_trip
 from slipstream._feeds.tuples import MILE, REPORT_EVERY, SEGMENTS
+from slipstream._linear_road.general import RoadSettings
 from slipstream._tools.numba_tools import Bools, Bytes, Floats, Ints, Longs, compiled
 
 #: segments of both directions of an expressway
 CELLS = 2 * SEGMENTS
 NOWHERE = -1
 NO_CELL = 255
-#: a car silent for more seconds than this is on no trip, and its minute is over
-FORGET_AFTER = 90
+#: how many reports at one place, a reporting interval apart, make a stop
+STOPPED = 4
 
 #: bits of a key below the expressway: for a car, the vehicle; for a place, direction, lane and position
 CAR_BITS = 31
 PLACE_BITS = 24
+#: bits of a place that are its position
+POS_BITS = 20
 
 #: how many cars are looked up ahead of their reports: their rows fit into the cache
 AHEAD = 512
@@ -53,14 +61,52 @@ CAR = Schema(
         Plain("spilled", "u1"),
     ),
 )
+#: CAR on a road where positions scatter: also its segment, and where and since when it has stayed
+CAR_THAT_SCATTERS = Schema(
+    "CAR", (*CAR.attributes, Plain("segment_now", "u1"), Plain("stayed_at", "i4"), Plain("stays_since", "i4"))
+)
 
 #: how many elements of a car's past readers see
 PAST = 6
+_PASTS = (AST("speed", "u1", PAST), AST("segment", "u1", PAST))
 #: CAR for readers: besides what tolling needs, the pasts of speed and segment
-CAR_WITH_PAST = Schema("CAR", (*CAR.attributes, AST("speed", "u1", PAST), AST("segment", "u1", PAST)))
+CAR_WITH_PAST = Schema("CAR", (*CAR.attributes, *_PASTS))
 
 #: Reports of a car from a segment in a minute that do not fit into CAR; the key is car and segment.
 VISITS = Schema("VISITS", (Plain("minute", "i4"), Plain("n", "i4"), Plain("sum", "i4")))
+
+
+class Terms(NamedTuple):
+    """The conditions that are compiled into the kernel; the defaults are the benchmark's."""
+
+    length: int = MILE
+    trip_gap: int = REPORT_EVERY
+    every: int = REPORT_EVERY
+    jitter: int = 0  # -1: reports may come at any interval
+    stands_for: int = (STOPPED - 1) * REPORT_EVERY
+    scatter: int = 0
+    same_lane: bool = True
+    exact: bool = True  # reports at one place are counted; otherwise positions scatter, and reports come at any time
+
+    @classmethod
+    def of(cls, road: RoadSettings | None) -> Terms:
+        """Return the conditions of a road; None is the benchmark's."""
+        if road is None:
+            return cls()
+        jitter = -1 if road.jitter is None else road.jitter
+        rest = (road.stands_for, road.scatter, road.same_lane)
+        return cls(road.segment_length, road.trip_gap, road.report_every, jitter, *rest, exact=False)
+
+    @property
+    def forget_after(self) -> int:
+        """A car silent for more seconds than this is on no trip, and its minute is over."""
+        return self.trip_gap + 60
+
+    def car(self, *, keeps_past: bool) -> Schema:
+        """The state of a car."""
+        if self.exact:
+            return CAR_WITH_PAST if keeps_past else CAR
+        return Schema("CAR", (*CAR_THAT_SCATTERS.attributes, *_PASTS)) if keeps_past else CAR_THAT_SCATTERS
 
 
 class MinuteReports(NamedTuple):
@@ -70,7 +116,7 @@ class MinuteReports(NamedTuple):
     vid: Ints
     local: Ints  # index of the expressway within the fragment
     spd: Bytes
-    lane_dir: Bytes
+    lane_dir: Bytes  # lane + 8 * direction + 16 * class of the vehicle
     pos: Ints
 
 
@@ -78,7 +124,7 @@ class Prices(NamedTuple):
     """What applies in a minute, for each segment of the fragment."""
 
     lav: Ints
-    toll: Longs
+    toll: Longs  # of the first class of vehicles, then of the second, ...
     alert: Ints  # the nearest accident's segment, NOWHERE if there is none
 
 
@@ -134,7 +180,7 @@ def car_keys(local: Ints, vid: Ints) -> Longs:
 @compiled
 def place_key(local: int, direction: int, lane: int, pos: int) -> int:
     """Return the key of a place in a travel lane."""
-    return (int(local) << PLACE_BITS) | (int(direction) << 23) | (int(lane) << 20) | int(pos)
+    return (int(local) << PLACE_BITS) | (int(direction) << 23) | (int(lane) << POS_BITS) | int(pos)
 
 
 @compiled
@@ -218,64 +264,99 @@ def find_cars(reports: MinuteReports, first: int, last: int, cars: Parts, rows: 
 
 
 @compiled
-def take_reports(
-    reports: MinuteReports,
-    cars: Parts,
-    visits: Parts,
-    minute: Minute,
-    number: int,
-    prices: Prices,
-    credit: int,
-    known_from: int,
-    output: KernelOutput,
-) -> None:
-    """Apply the reports of minute ``number``, ordered by time, to the cuboid.
+def count_reports(car: Any, same_trip: bool, t: int, lane: int, pos: int, every: int) -> int:
+    """Return how many reports in a row, each ``every`` seconds after the one before, are from one place."""
+    stands = same_trip and t - car.time == every and car.lane == lane and car.pos == pos
+    return min(car.still + 1, 255) if stands else 1
 
-    From second ``known_from`` on, every car on the road has reported before.
-    """
-    entries, charges, stops = 0, 0, 0  # not in memory, where they would be read again after every other write
-    rows, new = np.empty(AHEAD, dtype=np.int32), np.empty(AHEAD, dtype=np.bool_)
-    for i in range(reports.vid.size):
-        if i % AHEAD == 0:
-            find_cars(reports, i, min(i + AHEAD, reports.vid.size), cars, rows, new)
-        t, vid, local, pos = reports.time[i], reports.vid[i], reports.local[i], reports.pos[i]
-        lane, direction = reports.lane_dir[i] % 8, reports.lane_dir[i] // 8
-        segment = pos // MILE
-        cell = direction * SEGMENTS + segment
-        at = local * CELLS + cell
-        key = car_key(local, vid)
-        car, fresh = cars.rows[rows[i % AHEAD]], new[i % AHEAD]
-        gap = t - car.time if not fresh and t - car.time <= FORGET_AFTER else -1
-        if lane != 0 and gap != REPORT_EVERY and (gap >= 0 or t >= known_from):
-            add_irregular(output, vid, t, gap)
-        recent = not fresh and t - car.time <= REPORT_EVERY
-        same_trip = not fresh and not begins_trip(t, lane, direction, car.time, car.lane, car.dir, REPORT_EVERY)
-        segment_before = car.pos // MILE
-        entered = not same_trip or segment != segment_before
-        stood = recent and car.still >= 4 and 1 <= car.lane <= 3
-        stands = same_trip and t - car.time == REPORT_EVERY and car.lane == lane and car.pos == pos
-        if same_trip and entered and car.quote > 0:
-            charges = add_charge(output, charges, vid, t, car.quote)
-        if entered:
-            car.quote = prices.toll[at] if lane != 4 else 0
-            if lane != 4:
-                output.entry[entries], output.entry_cell[entries] = i, at
-                entries += 1
-        if not same_trip:
-            car.credited = 0
-        if credit > 0 and lane == 4 and car.credited == 0 and prices.alert[at] != NOWHERE:
-            charges = add_charge(output, charges, vid, t, -credit)
-            car.credited = 1
-        car.still = min(car.still + 1, 255) if stands else 1
-        if 1 <= lane <= 3 and car.still >= 4:
-            stops = add_stop(output, stops, key, t, place_key(local, direction, lane, pos))
-        elif stood:
-            stops = add_stop(output, stops, key, t, NOWHERE)
-        cell_before = car.dir * SEGMENTS + segment_before
-        if fresh or car.time // 60 + 1 != number:
-            begin_minute(car)
-        elif cell != cell_before:
-            change_cell(car, visits, key, cell_before, cell, number)
-        count_visit(car, reports.spd[i], minute, at)
-        car.time, car.pos, car.lane, car.dir = t, pos, lane, direction
-    output.counts[0], output.counts[1], output.counts[2] = entries, charges, stops
+
+@compiled
+def count_stay(car: Any, stays: bool, t: int, pos: int, stands_for: int, scatter: int) -> int:
+    """Return STOPPED if a car has stayed at about one place for long enough, else 1; remember where it stays."""
+    if not stays or abs(pos - car.stayed_at) > scatter:
+        car.stayed_at, car.stays_since = pos, t
+    return STOPPED if t - car.stays_since >= stands_for else 1
+
+
+@compiled
+def find_segment(car: Any, same_trip: bool, pos: int, length: int, scatter: int) -> int:
+    """Return the segment of a report: in a trip, that of the last one until the car is over the border by more."""
+    begin = car.segment_now * length
+    if not (same_trip and begin - scatter <= pos < begin + length + scatter):
+        car.segment_now = pos // length
+    return int(car.segment_now)
+
+
+TakeReports = Callable[[MinuteReports, Parts, Parts, Minute, int, Prices, int, int, KernelOutput], None]
+
+
+@cache
+def compile_for(terms: Terms) -> TakeReports:
+    """Return the kernel for a road."""
+    (length, trip_gap, every, jitter, stands_for, scatter, same_lane, exact), forget = terms, terms.forget_after
+
+    @compiled
+    def take_reports(
+        reports: MinuteReports,
+        cars: Parts,
+        visits: Parts,
+        minute: Minute,
+        number: int,
+        prices: Prices,
+        credit: int,
+        known_from: int,
+        output: KernelOutput,
+    ) -> None:
+        """Apply the reports of minute ``number``, ordered by time, to the cuboid.
+
+        From second ``known_from`` on, every car on the road has reported before.
+        """
+        entries, charges, stops = 0, 0, 0  # not in memory, where they would be read again after every other write
+        rows, new = np.empty(AHEAD, dtype=np.int32), np.empty(AHEAD, dtype=np.bool_)
+        for i in range(reports.vid.size):
+            if i % AHEAD == 0:
+                find_cars(reports, i, min(i + AHEAD, reports.vid.size), cars, rows, new)
+            t, vid, local, pos = reports.time[i], reports.vid[i], reports.local[i], reports.pos[i]
+            lane, direction, kind = reports.lane_dir[i] & 7, reports.lane_dir[i] >> 3 & 1, reports.lane_dir[i] >> 4
+            key, car, fresh = car_key(local, vid), cars.rows[rows[i % AHEAD]], new[i % AHEAD]
+            gap = t - car.time if not fresh and t - car.time <= forget else -1
+            in_time = jitter < 0 or abs(gap - every) <= jitter
+            if lane != 0 and not in_time and (gap >= 0 or t >= known_from):
+                add_irregular(output, vid, t, gap)
+            same_trip = not fresh and not begins_trip(t, lane, direction, car.time, car.lane, car.dir, trip_gap)
+            stood = not fresh and t - car.time <= trip_gap and car.still >= STOPPED and 1 <= car.lane <= 3
+            if exact:
+                segment_before, segment = car.pos // length, pos // length
+                car.still = count_reports(car, same_trip, t, lane, pos, every)
+            else:
+                segment_before, segment = car.segment_now, find_segment(car, same_trip, pos, length, scatter)
+                goes_on = same_trip and in_time and (not same_lane or car.lane == lane)
+                car.still = count_stay(car, goes_on, t, pos, stands_for, scatter)
+            cell = direction * SEGMENTS + segment
+            at = local * CELLS + cell
+            entered = not same_trip or segment != segment_before
+            if same_trip and entered and car.quote > 0:
+                charges = add_charge(output, charges, vid, t, car.quote)
+            if entered:
+                car.quote = prices.toll[kind * prices.lav.size + at] if lane != 4 else 0
+                if lane != 4:
+                    output.entry[entries], output.entry_cell[entries] = i, at
+                    entries += 1
+            car.credited = car.credited if same_trip else 0
+            if credit > 0 and lane == 4 and car.credited == 0 and prices.alert[at] != NOWHERE:
+                charges = add_charge(output, charges, vid, t, -credit)
+                car.credited = 1
+            stands = 1 <= lane <= 3 and car.still >= STOPPED
+            if stands or stood:
+                place = place_key(local, direction, lane if same_lane else 0, pos) if stands else NOWHERE
+                stops = add_stop(output, stops, key, t, place)
+            cell_before = car.dir * SEGMENTS + segment_before
+            if fresh or car.time // 60 + 1 != number:
+                begin_minute(car)
+            elif cell != cell_before:
+                change_cell(car, visits, key, cell_before, cell, number)
+            count_visit(car, reports.spd[i], minute, at)
+            car.time, car.pos, car.lane, car.dir = t, pos, lane, direction
+        output.counts[0], output.counts[1], output.counts[2] = entries, charges, stops
+
+    return take_reports

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from slipstream._feeds.history import FOLDER, INDEX, MINUTES, WEEK, History, Means
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import SEGMENTS
-from slipstream._linear_road.rules import TollFunction
 from slipstream._tools.numba_tools import Floats, Ints, Longs, compiled
 
 UNKNOWN = -1
@@ -42,7 +42,7 @@ class Past:
         answers[known[same]] = self._history.tolls[row[same], column[same]]
         return answers
 
-    def journeys(self, asked: dict[str, Ints], toll: TollFunction) -> tuple[Longs, Longs]:
+    def journeys(self, asked: dict[str, Ints], toll: Callable[[Floats, Floats], Any]) -> tuple[Longs, Longs]:
         """Return seconds and tolls of journeys; UNKNOWN if the expressway has no history."""
         seconds = np.full(asked["vid"].size, UNKNOWN, np.int64)
         tolls = seconds.copy()
@@ -60,7 +60,7 @@ class Past:
             speeds, cars, taken, journey = _drive(*means, *fields)
             seconds[mine] = np.floor(taken)
             # the toll function gets the means unrounded
-            price = np.asarray(toll(speeds, cars), dtype=np.float64)  # type: ignore[arg-type]
+            price = np.asarray(toll(speeds, cars), dtype=np.float64)
             tolls[mine] = np.floor(np.bincount(journey, weights=price, minlength=mine.size))
         return seconds, tolls
 

@@ -176,7 +176,12 @@ def segments(toll: TollFragment) -> npt.NDArray[np.void]:
     """Return what applies now in every segment, and its last minutes."""
     prices = toll.current_prices()
     rows = _places(SEGMENT, np.array(toll.xways, np.int64), np.arange(prices.lav.size))
-    rows["minute"], rows["lav"], rows["toll"], rows["alert"] = toll.minute, prices.lav, prices.toll, prices.alert
+    rows["minute"], rows["lav"], rows["toll"], rows["alert"] = (
+        toll.minute,
+        prices.lav,
+        prices.toll[: prices.lav.size],
+        prices.alert,
+    )
     held = min(SPEED_MINUTES, toll.minute - 1)
     rows["cars#"] = rows["speed#"] = max(held, 0)
     for back in range(held):

@@ -18,33 +18,30 @@ from slipstream._cuboid.log import DeltaLog, compress_rows, decompress_rows
 from slipstream._cuboid.query.access import Ring
 from slipstream._cuboid.query.relations import Arrivals, append_and_show
 from slipstream._cuboid.schema import KEY, Schema
-from slipstream._errors import BadInput
 from slipstream._feeds.trains import Train
-from slipstream._feeds.tuples import MILE, REPORT_EVERY, SEGMENTS
+from slipstream._feeds.tuples import CLASS_STEP, SEGMENTS
+from slipstream._linear_road.general import SegmentMinute
 from slipstream._linear_road.rules import Rules
 from slipstream._linear_road.schedule import Irregular
-from slipstream._linear_road.state.accidents import Stops, cells_with_accident
+from slipstream._linear_road.state.accidents import Collision, Stops, cells_with_accident
 from slipstream._linear_road.state.cars import (
-    CAR,
     CAR_BITS,
-    CAR_WITH_PAST,
     CELLS,
-    FORGET_AFTER,
     NOWHERE,
     PLACE_BITS,
     VISITS,
     Minute,
     MinuteReports,
     Prices,
+    Terms,
     allocate_output,
     car_keys,
-    take_reports,
+    compile_for,
 )
 from slipstream._runtime.store import Store
 from slipstream._tools.numba_tools import Bools, Bytes, Ints, Longs
 
 SPEED_MINUTES = 5
-HIGHEST_TOLL = 2**31 - 1
 
 
 class Entries(NamedTuple):
@@ -114,7 +111,7 @@ class TollFragment:
     """Cars and segments of some expressways."""
 
     rules: Rules
-    cars: Fragment = field(default_factory=lambda: Fragment(CAR))
+    cars: Fragment = field(init=False)
     visits: Fragment = field(default_factory=lambda: Fragment(VISITS))
     xways: list[int] = field(default_factory=list)
     minutes: dict[int, Statistics] = field(default_factory=dict)
@@ -134,13 +131,17 @@ class TollFragment:
     _stored: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        if self.keeps_past:
-            self.cars = Fragment(CAR_WITH_PAST)
+        self.cars = Fragment(self.terms.car(keeps_past=self.keeps_past))
+
+    @property
+    def terms(self) -> Terms:
+        """The conditions on these roads."""
+        return Terms.of(self.rules.road)
 
     @property
     def horizon(self) -> int:
         """The second before which a car's last report has expired."""
-        return (self.minute - 1) * 60 - FORGET_AFTER
+        return (self.minute - 1) * 60 - self.terms.forget_after
 
     def take(self, trains: list[Train]) -> tuple[Entries, Charges]:
         """Process trains of whole seconds, in time order."""
@@ -176,13 +177,13 @@ class TollFragment:
         self._second = int(time[-1])
         prices = self.current_prices()
         # moving cars report twice a minute, so half a minute sweeps all of them
-        self.cars.sweep("time", self.horizon if self.keeps_past else int(time[0]) - FORGET_AFTER, vid.size)
+        self.cars.sweep("time", self.horizon if self.keeps_past else int(time[0]) - self.terms.forget_after, vid.size)
         self.cars.make_room(vid.size)
         self.visits.make_room(vid.size)
         if self.keeps_past:
             self._forget_pasts(reports)
         output = allocate_output(vid.size)
-        take_reports(
+        compile_for(self.terms)(
             reports,
             self.cars.parts,
             self.visits.parts,
@@ -190,7 +191,7 @@ class TollFragment:
             self.minute,
             prices,
             self.rules.base_credit,
-            self.first + REPORT_EVERY,
+            self.first + self.terms.every,
             output,
         )
         if self.keeps_past:
@@ -200,7 +201,8 @@ class TollFragment:
             Stops(output.stop_car[:stopped], output.stop_time[:stopped], output.stop_place[:stopped])
         )
         at, cell = output.entry[:entered], output.entry_cell[:entered]
-        entries = Entries(vid[at], time[at], prices.lav[cell], prices.toll[cell], prices.alert[cell], arrived[at])
+        quoted = cell if prices.toll.size == prices.lav.size else _find_class(lane_dir[at]) * prices.lav.size + cell
+        entries = Entries(vid[at], time[at], prices.lav[cell], prices.toll[quoted], prices.alert[cell], arrived[at])
         self.irregular.append(Irregular(*output.irregular.tolist()))
         return entries, Charges(output.charge_vid[:charged], output.charge_time[:charged], output.charge[:charged])
 
@@ -216,7 +218,7 @@ class TollFragment:
     def _append_pasts(self, reports: MinuteReports, xway: Ints) -> None:
         """Append reports to the pasts of their cars; queries see each report with the past at that time."""
         rows, held = self.cars.find(car_keys(reports.local, reports.vid)), self.cars.parts.rows
-        pasts = {"speed": reports.spd, "segment": (reports.pos // MILE).astype(np.uint8)}
+        pasts = {"speed": reports.spd, "segment": (reports.pos // self.terms.length).astype(np.uint8)}
         if not self.shows_arrivals:
             for name, values in pasts.items():
                 append_all(held[name], held[f"{name}#"], rows, values)
@@ -229,7 +231,7 @@ class TollFragment:
             "time": reports.time,
             "xway": xway,
             "lane": reports.lane_dir % 8,
-            "dir": reports.lane_dir // 8,
+            "dir": reports.lane_dir >> 3 & 1,
             "pos": reports.pos,
         }
         self.arrivals.append(Arrivals(plains, rings))
@@ -265,9 +267,9 @@ class TollFragment:
             return
         if self.minute:
             start = (self.minute - 1) * 60
-            hit = cells_with_accident(self.stops, start, start + 60)
+            hit = cells_with_accident(self.stops, start, start + 60, Collision.of(self.rules.road))
             self.minutes[self.minute].accident[hit] = True
-        self.stops = self.stops.since((minute - 1) * 60 - 31)
+        self.stops = self.stops.since((minute - 1) * 60 - self.terms.trip_gap - 1)
         horizon = minute - max(SPEED_MINUTES, self.rules.accident_minutes)
         self.minutes = {number: minute for number, minute in self.minutes.items() if number >= horizon}
         self.minutes[minute] = Statistics.blank(len(self.xways))
@@ -296,14 +298,26 @@ class TollFragment:
         lav = np.where(known > 0, np.floor(total / np.maximum(known, 1) + 1e-9), -1).astype(np.int64)
         before = self.minutes.get(self.minute - 1, blank).minute.cars.astype(np.int64)
         alert = self._alerts(cells)
-        toll = np.where(alert == NOWHERE, self.rules.toll(lav, before), 0).astype(np.int64)
-        if toll.size and not 0 <= toll.min() <= toll.max() <= HIGHEST_TOLL:
-            raise BadInput(
-                f"Rules {self.rules.name} returned a toll of {toll.max() if toll.min() >= 0 else toll.min():,}.",
-                hint=f"A toll function must return 0 to {HIGHEST_TOLL:,}.",
-                code="user-code",
-            )
+        toll = self.rules.price(self._describe(lav, before, alert != NOWHERE))
         return Prices(lav.astype(np.int32), toll, alert)
+
+    def _describe(self, speed: Longs, cars: Longs, accident: Bools) -> SegmentMinute:
+        """Return what tolls may depend on, for each class of vehicles and each segment."""
+        road = self.rules.road
+        classes = len(road.classes) if road else 1
+        minute_of_day, weekday = road.local_time((self.minute - 1) * 60) if road else (-1, -1)
+        cells = np.arange(speed.size)
+        return SegmentMinute(
+            road=np.tile(np.array(self.xways, np.int64)[cells // CELLS], classes),
+            direction=np.tile(cells % CELLS // SEGMENTS, classes),
+            segment=np.tile(cells % SEGMENTS, classes),
+            vehicle_class=np.repeat(np.arange(classes), speed.size),
+            minute_of_day=np.full(classes * speed.size, minute_of_day),
+            weekday=np.full(classes * speed.size, weekday),
+            speed=np.tile(speed, classes),
+            cars=np.tile(cars, classes),
+            accident=np.tile(accident, classes),
+        )
 
     def _alerts(self, cells: int) -> Ints:
         """Return the nearest segment with an accident among the next five from each segment, or NOWHERE."""
@@ -326,7 +340,7 @@ class TollFragment:
     def advance_to(self, second: int) -> None:
         """Advance to the start of the minute that begins with ``second``, and drop cars that have expired."""
         self._roll(second // 60 + 1)
-        self.cars.keep(self.cars.rows["time"] >= second - FORGET_AFTER)
+        self.cars.keep(self.cars.rows["time"] >= second - self.terms.forget_after)
         self._second = second - 1
 
     def add_copy(self, other: TollFragment, xway: int, vid_shift: int) -> None:
@@ -390,6 +404,11 @@ class TollFragment:
         fragment.stops = Stops(car, time, place)
         fragment._stored, fragment._unsaved = set(fragment.minutes), {fragment.minute}
         return fragment
+
+
+def _find_class(lane_dir: Bytes) -> Longs:
+    """Return the classes of the vehicles of reports."""
+    return (lane_dir // CLASS_STEP).astype(np.int64)
 
 
 def _copy_as(schema: Schema, rows: npt.NDArray[np.void]) -> npt.NDArray[np.void]:

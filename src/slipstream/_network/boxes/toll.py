@@ -23,7 +23,8 @@ from slipstream._feeds.lane_parcels import find_rivals
 from slipstream._feeds.parse import GOOD, judge, reject_reason
 from slipstream._feeds.text_ids import are_valid, ranks
 from slipstream._feeds.trains import REQUEST_FIELDS
-from slipstream._feeds.tuples import FIELDS, MILE, POSITION
+from slipstream._feeds.tuples import FIELDS, LINEAR_ROAD, POSITION, ReportForm
+from slipstream._io.report_packing import CLASS, add_class
 from slipstream._linear_road import rules as rule_sets
 from slipstream._linear_road.answers import BALANCE, EXPENDITURE, TRAVEL_TIME, Answers
 from slipstream._linear_road.rules import RULES, Rules
@@ -47,8 +48,9 @@ from slipstream._runtime.id_numbers import Names
 from slipstream._runtime.store import Store
 from slipstream._tools.numba_tools import Longs
 
-#: a tuple needs these; a missing ``type`` is a position report, a missing ``seg`` follows, other fields do not apply
-NEEDED = ("time", "vid", "spd", "xway", "lane", "dir", "pos")
+#: A tuple needs these; a missing ``type`` is a position report, a missing ``seg`` follows, other fields do not apply.
+#: General rules need less, and know a vehicle's ``class``.
+NEEDED = LINEAR_ROAD.needed
 TS, LATEST, ARRIVAL = "ts", "latest", "arrival"
 _LEAST = np.iinfo(np.int32).min
 #: a second after all others
@@ -69,8 +71,9 @@ _ANSWERS = {
 }
 REJECTS, REASON = "rejects", "reason"
 VID = "vid"
-#: the verdict on a text that cannot be an id
-_NOT_A_NAME = -1
+#: verdicts on a text that cannot be an id, and on a class that the rules do not know
+_NOT_A_NAME, _NO_SUCH_CLASS = -1, -2
+_REASONS = {_NOT_A_NAME: "text:vid", _NO_SUCH_CLASS: "range:class"}
 
 
 @dataclass
@@ -150,7 +153,7 @@ class Toll(Operator):
 
     def outputs(self, tuples: Schema) -> dict[str, Schema]:
         """The five answers, and the rejects."""
-        for name in (*NEEDED, *(name for name in FIELDS if name in tuples)):
+        for name in (*self.form.needed, *(name for name in (*FIELDS, CLASS) if name in tuples)):
             require(tuples, name, *(("integer", "text") if name == VID else ("integer",)))
         ids = plain_type(tuples[VID])
         found = {**_COLUMNS, REJECTS: FIELDS}
@@ -158,6 +161,16 @@ class Toll(Operator):
             output: {name: ids if name == VID else "integer" for name in columns} for output, columns in found.items()
         }
         return {**schemas, REJECTS: {**schemas[REJECTS], REASON: "text"}}
+
+    @property
+    def rule_set(self) -> Rules:
+        """The rules themselves."""
+        return RULES[self.rules] if isinstance(self.rules, str) else self.rules
+
+    @property
+    def form(self) -> ReportForm:
+        """The form of position reports."""
+        return self.rule_set.form
 
     def published(self, *inputs: Schema) -> dict[str, CuboidSchema]:
         """Cars, segments, accidents and accounts."""
@@ -167,7 +180,7 @@ class Toll(Operator):
 
     def fresh(self, tuples: Schema) -> State:
         """An empty road."""
-        rules = RULES[self.rules] if isinstance(self.rules, str) else self.rules
+        rules = self.rule_set
         return {
             "clock": KeyedTable({}, {LATEST: ("integer", -1), ARRIVAL: ("integer", 0)}),
             "waiting": RowTable((*FIELDS, TS)),
@@ -181,7 +194,7 @@ class Toll(Operator):
 
     def step(self, state: Mapping[str, Any], tuples: Train) -> dict[str, Train]:
         """Add tuples, and return the answers of the seconds that they complete."""
-        given, verdicts = _judge(tuples)
+        given, verdicts = _judge(tuples, self.form)
         good = np.flatnonzero(verdicts == GOOD)
         if (names := state["road"].names) is not None:
             given[VID][good] = names.number(pa.array(tuples[VID][good], pa.string()))
@@ -256,9 +269,9 @@ def _sort_by_time(columns: Mapping[str, Array]) -> Whole:
     return Whole({name: columns[name][order].astype(np.int32) for name in FIELDS}, columns[TS][order])
 
 
-def _judge(tuples: Train) -> tuple[dict[str, Array], Any]:
+def _judge(tuples: Train, form: ReportForm) -> tuple[dict[str, Array], Any]:
     """Return the fifteen fields of each tuple, and the verdict on it."""
-    implied: dict[str, Any] = {"type": POSITION, "seg": tuples["pos"] // MILE}
+    implied: dict[str, Any] = {**form.defaults, "seg": tuples["pos"] // form.segment_length}
     by_text = tuples[VID].dtype == object
     given = {}
     for name in FIELDS:
@@ -267,14 +280,17 @@ def _judge(tuples: Train) -> tuple[dict[str, Array], Any]:
             values = np.where(nulls(values), _LEAST, 0)  # it is numbered when the tuple is accepted
         # what 32 bits do not hold is out of every range, and so is a null
         given[name] = np.where((values > _LEAST) & (values < -_LEAST), values, _LEAST).astype(np.int32)
-    verdicts = judge(given)
+    verdicts = judge(given, form)
+    if CLASS in tuples.columns:
+        classes = np.where(nulls(tuples[CLASS]), 0, tuples[CLASS])
+        verdicts[add_class(given, classes, form) & (verdicts == GOOD)] = _NO_SUCH_CLASS
     if by_text:
         verdicts[(verdicts == GOOD) & ~are_valid(pa.array(tuples[VID], pa.string()))] = _NOT_A_NAME
     return given, verdicts
 
 
 def _list_reasons(verdicts: Array) -> list[str]:
-    return ["text:vid" if verdict == _NOT_A_NAME else reject_reason(int(verdict)) or "late" for verdict in verdicts]
+    return [_REASONS.get(int(verdict)) or reject_reason(int(verdict)) or "late" for verdict in verdicts]
 
 
 def _reject(bad: Train, given: dict[str, Array], which: Array, reasons: list[str]) -> Train:

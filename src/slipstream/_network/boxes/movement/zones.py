@@ -50,7 +50,7 @@ def find_inside(zone: Zone, x: Floats, y: Floats) -> Bools:
 @lru_cache(maxsize=64)
 def _parse(text: str) -> Lines:
     """Parse a polygon to rings without the corner that closes them."""
-    shape = _read(text)
+    shape = read_polygon(text)
     polygons = [shape] if shape.geom_type == "Polygon" else list(shape.geoms)
     rings = [ring.coords[:-1] for one in polygons for ring in (one.exterior, *one.interiors)]
     corners = np.array([corner[:2] for ring in rings for corner in ring], np.float64)
@@ -59,7 +59,8 @@ def _parse(text: str) -> Lines:
     return Lines(starts[[0, -1]], x, y, np.array([0, len(rings)], np.int32), starts[:-1])
 
 
-def _read(text: str) -> Any:
+def read_polygon(text: str) -> Any:
+    """Read a polygon, or several, as a Shapely geometry; refuses what is not one."""
     read = shapely.from_geojson if text.lstrip().startswith("{") else shapely.from_wkt
     try:
         with warnings.catch_warnings():
