@@ -48,6 +48,8 @@ STATUS = np.array(["on", "off", "jump", "waits"])
 #: no instant
 NONE = -(1 << 62)
 NEVER_DUE = 1 << 62
+#: how much worse a candidate scores that takes nothing from the confidence in another: e to the -15
+_NEGLIGIBLE = 15_000_000
 #: longer lattices are looked through for agreement every so many positions
 _OFTEN = 64
 
@@ -113,21 +115,28 @@ def place_on(road: Road, edge: int, offset: float) -> tuple[float, float, float,
 
 
 @compiled
-def _confidence(
-    road: Road, trees: Trees, how: Settings, lattice: Lattice, slot: int, chosen: Ints, before: bool, after: bool
-) -> float:
+def _score_between(
+    road: Road, trees: Trees, how: Settings, lattice: Lattice, slot: int, c: int, chosen: Ints, least: int
+) -> int:
+    """Score a candidate given the chosen ones before and after; one that is below ``least`` need not be exact."""
+    score = score_position(how, lattice.aside[slot, c])
+    if slot > 0 and score >= least:
+        score += score_route(road, trees, how, lattice, slot - 1, chosen[slot - 1], slot, c)[0]
+    if slot < len(chosen) - 1 and score >= least:
+        score += score_route(road, trees, how, lattice, slot, c, slot + 1, chosen[slot + 1])[0]
+    return score
+
+
+@compiled
+def _confidence(road: Road, trees: Trees, how: Settings, lattice: Lattice, slot: int, chosen: Ints) -> float:
     """Return how probable the chosen candidate is among all, given the chosen ones before and after."""
-    scores, mine = np.empty(lattice.candidates[slot]), chosen[slot]
+    mine = _score_between(road, trees, how, lattice, slot, chosen[slot], chosen, 2 * NEVER)
+    least, total = mine - _NEGLIGIBLE, 1.0
     for c in range(lattice.candidates[slot]):
-        score = score_position(how, lattice.aside[slot, c])
-        if before and score > NEVER:
-            score += score_route(road, trees, how, lattice, slot - 1, chosen[slot - 1], slot, c)[0]
-        if after and score > NEVER // 2:
-            score += score_route(road, trees, how, lattice, slot, c, slot + 1, chosen[slot + 1])[0]
-        scores[c] = float(score)
-    total = 0.0
-    for c in range(lattice.candidates[slot]):
-        total += np.exp((scores[c] - scores[mine]) / SCALE)
+        if c != chosen[slot]:
+            score = _score_between(road, trees, how, lattice, slot, c, chosen, least)
+            if score >= least:
+                total += np.exp((score - mine) / SCALE)
     return 1.0 / total
 
 
@@ -147,7 +156,7 @@ def _decide(
         out.status[i], out.edge[i], out.offset[i], out.aside[i] = ON, edge, offset, lattice.aside[slot, c]
         out.x[i], out.y[i], _, _ = place_on(road, edge, offset)
         out.by[i], out.due[i], out.starts[i] = by, due, slot == 0
-        out.confidence[i] = _confidence(road, trees, how, lattice, slot, chosen, slot > 0, slot < size - 1)
+        out.confidence[i] = _confidence(road, trees, how, lattice, slot, chosen)
     c = chosen[upto]
     last.edge[v], last.offset[v], last.t[v] = lattice.edge[upto, c], lattice.offset[upto, c], lattice.seen[upto]
     last.x[v], last.y[v], last.jump_t[v] = lattice.x[upto], lattice.y[upto], NONE
