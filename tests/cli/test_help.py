@@ -74,8 +74,9 @@ def test_one_word_has_one_meaning(path: tuple[str, ...]) -> None:
         assert options["--seed"].default == (None if path == ("chaos",) else 1)
 
 
-#: options whose values are written differently in different commands: a file or a folder, one value or one per name
-WRITTEN = {"--out", "--input", "--to", "--rate", "--format", "--only"}
+#: options whose values are written differently in different commands: a file or a folder, one value or one per name, a
+#: choice of its own
+WRITTEN = {"--out", "--input", "--to", "--rate", "--format", "--only", "--as"}
 
 
 def list_options() -> Iterator[tuple[str, Any, str]]:

@@ -119,7 +119,8 @@ class Rules:
     def _pickled(self) -> bytes:
         from pyspark import cloudpickle
 
-        return bytes(cloudpickle.dumps(tuple(getattr(self, field.name) for field in fields(self))))
+        found = tuple(getattr(self, field.name) for field in fields(self))
+        return bytes(cloudpickle.dumps(found))  # type: ignore[no-untyped-call]
 
 
 def _restore(pickled: bytes) -> Rules:

@@ -34,11 +34,13 @@ class Cargo(StrEnum):
 
 def drive(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run to deliver; with --as gps, a data set of trips.")],
-    to: Annotated[str, typer.Option(help="dir:PATH, kafka:HOST:PORT/TOPIC, tcp:HOST:PORT or stdout.")],
+    to: Annotated[str, typer.Option(metavar="WHERE", help="dir:PATH, kafka:HOST:PORT/TOPIC, tcp:HOST:PORT or stdout.")],
     cargo: Annotated[
         Cargo, typer.Option("--as", help="Deliver the tuples of a run, or the movement of vehicles as GPS positions.")
     ] = Cargo.TUPLES,
-    speed: Annotated[float, typer.Option(min=0, metavar="K", help="Times real time; 0 is full speed.")] = 1.0,
+    speed: Annotated[
+        float, typer.Option(min=0, metavar="K", help="Replay at this multiple of real time; 0 is full speed.")
+    ] = 1.0,
     fast_forward_to: Annotated[
         int, typer.Option(metavar="T", help="Deliver everything before this second at once.")
     ] = 0,
@@ -49,6 +51,7 @@ def drive(
         str,
         typer.Option(
             "--format",
+            metavar="text|json|train|csv",
             help="How tuples are written: text, json or train; positions: json or csv. [default: text, positions json]",
             show_default=False,
         ),
