@@ -109,7 +109,7 @@ def report(out: Path) -> None:
 
 QUERIES = {
     "The cordon, by the hour of leaving": """
-        SELECT hour(timestamp_seconds(left)) AS hour, count(*) AS visits, count(DISTINCT id) AS vehicles,
+        SELECT hour(timestamp_seconds(exited)) AS hour, count(*) AS visits, count(DISTINCT id) AS vehicles,
                avg(seconds) / 60 AS minutes, sum(amount) AS paid
         FROM cordon GROUP BY 1 ORDER BY 1""",
     "The vehicles that paid most for the centre, and how long they have been moving": """

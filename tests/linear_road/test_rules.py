@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from linear_road.engine_in_memory import Engine
 from slipstream._errors import BadArgument
-from slipstream._linear_road.rules import find_rules
+from slipstream._linear_road.rules import Rules, find_rules
 
 
 def test_a_users_toll_function_is_charged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,3 +28,11 @@ def test_a_users_toll_function_is_charged(tmp_path: Path, monkeypatch: pytest.Mo
 def test_unknown_rules_are_refused_by_name(name: str) -> None:
     with pytest.raises(BadArgument, match=f"--rules {name}"):
         find_rules(name)
+
+
+def test_rules_of_a_script_can_be_pickled_with_the_state_that_has_them() -> None:
+    """Workers share their state by plain pickle, which knows no function of ``__main__``."""
+    rules = Rules("own", toll=lambda lav, cars: lav + cars)
+    again = pickle.loads(pickle.dumps(rules))
+    assert again.toll(np.array([1]), np.array([2])).tolist() == [3]
+    assert pickle.loads(pickle.dumps(again)).name == "own"

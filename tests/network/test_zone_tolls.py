@@ -94,7 +94,7 @@ def test_any_stream_cut_anywhere_gives_shapelys_visits(
     cuts = sorted(cut for cut in cuts if cut < len(rows))
     got = run(superboxes[ids], tuples, cuts, set(cuts) if restart else set())
     expected = visits(((row["id"], row["time"], row["x"], row["y"]) for row in named), SHAPES, GAP)
-    found = sorted((v["id"], v["zone"], v["entered"], v["left"], v["metres"], v["amount"]) for v in got["visits"])
+    found = sorted((v["id"], v["zone"], v["entered"], v["exited"], v["metres"], v["amount"]) for v in got["visits"])
     zones = {zone.name: zone for zone in parse_zones(geojson())}
     priced = sorted((*visit, zones[visit.zone].price(visit.left - visit.entered, visit.metres)) for visit in expected)
     assert [visit[:2] for visit in found] == [visit[:2] for visit in priced]
@@ -109,7 +109,7 @@ def test_a_vehicle_that_crosses_a_zone_between_two_reports_pays(superboxes: dict
     got = run(superboxes["integer"], [("gps", n, row) for n, row in enumerate(rows)], [], set())
     [visit] = got["visits"]
     assert visit == {"_ts": 1, "id": 1, "zone": "centre", "amount": 5.0} | {
-        "entered": 10.0, "left": 40.0, "seconds": 30.0, "metres": 300.0
+        "entered": 10.0, "exited": 40.0, "seconds": 30.0, "metres": 300.0
     }  # fmt: skip
 
 
@@ -162,5 +162,5 @@ def test_a_stream_in_degrees_is_measured_in_metres(tmp_path: Any) -> None:
     file.write_text(geojson({"berlin": shapely.box(13.3, 52.4, 13.5, 52.6)}, {"berlin": {"per_km": 1}}))
     gps = ss.read("kafka://broker:9092/gps", {"id": "string", "time": "double", "lon": "double", "lat": "double"})
     visits = gps.charge_zones(file)
-    assert visits.columns == ["id", "zone", "entered", "left", "seconds", "metres", "amount"]
+    assert visits.columns == ["id", "zone", "entered", "exited", "seconds", "metres", "amount"]
     assert visits.output("entries").columns == ["id", "zone", "time"]

@@ -499,7 +499,7 @@ class Stream(Fences):
         >>> shape = {"type": "Polygon", "coordinates": [inner]}
         >>> cordon = {"type": "Feature", "properties": {"name": "cordon", "entry": 5}, "geometry": shape}
         >>> gps.charge_zones({"type": "FeatureCollection", "features": [cordon]}).columns
-        ['id', 'zone', 'entered', 'left', 'seconds', 'metres', 'amount']
+        ['id', 'zone', 'entered', 'exited', 'seconds', 'metres', 'amount']
         """
         pair = (x, y) if x and y else next((pair for pair in PLACES if set(pair) <= set(self._types)), PLACES[0])
         return self._with(ZoneTolls(read_zones(zones), by, time, *pair, durations.seconds(gap, "gap")))

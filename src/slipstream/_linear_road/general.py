@@ -51,6 +51,12 @@ class SegmentMinute(NamedTuple):
 
     ``speed`` is -1 where nobody drove in the last five minutes; ``cars`` counts those of the minute before. In answers
     to travel time requests, which ask for means of weeks, whatever is not known is -1 and ``accident`` is False.
+
+    >>> import slipstream as ss
+    >>> def twice_at_night(at: ss.SegmentMinute):
+    ...     return np.where(at.minute_of_day < 300, 20, 10)
+    >>> twice_at_night(SegmentMinute.of_means([50.0], [7.0])._replace(minute_of_day=np.array([60]))).tolist()
+    [20]
     """
 
     road: Longs

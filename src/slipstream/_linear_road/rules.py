@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -108,10 +110,21 @@ class Rules:
         return cast("TollFunction", self.toll)(speed, cars)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle by name where possible: the toll function need not be picklable."""
+        """Pickle by name where possible, else with the toll function: it may be defined in a script."""
         if self.name in RULES or ":" in self.name:
             return find_rules, (self.name,)
-        return Rules, tuple(getattr(self, field.name) for field in fields(self))
+        return _restore, (self._pickled,)
+
+    @cached_property
+    def _pickled(self) -> bytes:
+        from pyspark import cloudpickle
+
+        found = tuple(getattr(self, field.name) for field in fields(self))
+        return bytes(cloudpickle.dumps(found))  # type: ignore[no-untyped-call]
+
+
+def _restore(pickled: bytes) -> Rules:
+    return Rules(*pickle.loads(pickled))
 
 
 def square_toll(base: int, free_cars: int) -> TollFunction:

@@ -88,7 +88,7 @@ def distances(lon1: npt.ArrayLike, lat1: npt.ArrayLike, lon2: npt.ArrayLike, lat
     """Return the distances of pairs of points in metres; NaN where a coordinate is not a number.
 
     >>> distances(13.4, [52.5, 52.5], [13.4, 13.5], 52.5).round(3).tolist()
-    [0.0, 6790.54]
+    [0.0, 6791.023]
     """
     given = np.broadcast_arrays(*(np.atleast_1d(np.asarray(each, np.float64)) for each in (lon1, lat1, lon2, lat2)))
     ends = [np.ascontiguousarray(each) for each in given]

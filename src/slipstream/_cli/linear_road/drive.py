@@ -38,7 +38,9 @@ def drive(
     cargo: Annotated[
         Cargo, typer.Option("--as", help="Deliver the tuples of a run, or the movement of vehicles as GPS positions.")
     ] = Cargo.TUPLES,
-    speed: Annotated[float, typer.Option(min=0, metavar="K", help="Times real time; 0 is full speed.")] = 1.0,
+    speed: Annotated[
+        float, typer.Option(min=0, metavar="K", help="Replay at this multiple of real time; 0 is full speed.")
+    ] = 1.0,
     fast_forward_to: Annotated[
         int, typer.Option(metavar="T", help="Deliver everything before this second at once.")
     ] = 0,

@@ -26,7 +26,7 @@ _REASON = "reason"
 _VISIT: Schema = {
     "zone": "text",
     "entered": "float",
-    "left": "float",
+    "exited": "float",
     "seconds": "float",
     "metres": "float",
     "amount": "float",
@@ -159,7 +159,7 @@ class ZoneTolls(Operator):
         prices = np.array([[one.entry, one.per_minute, one.per_km] for one in self.parsed])[zone]
         seconds = end - begin
         amount = prices[:, 0] + prices[:, 1] * seconds / 60 + prices[:, 2] * metres / 1000
-        visits = {"entered": begin, "left": end, "seconds": seconds, "metres": metres, "amount": amount}
+        visits = {"entered": begin, "exited": end, "seconds": seconds, "metres": metres, "amount": amount}
         left, entered = np.flatnonzero(events[:, 0] == LEFT), np.flatnonzero(events[:, 0] == ENTERED)
         who = {self.id: ids[at], "zone": names[zone]}
         return {
