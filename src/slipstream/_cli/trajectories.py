@@ -244,8 +244,8 @@ def export(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="How to write: geoparquet, geometry, temporalparquet, mfjson, geojson, gpx, kml or wkt; by default the "
-            "name decides.",
+            help="How to write: geoparquet, geometry, temporalparquet, mfjson, geojson, gpx, kml or wkt; by default "
+            "the name decides.",
             show_default=False,
         ),
     ] = "",
