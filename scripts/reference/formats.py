@@ -14,9 +14,10 @@ from slipstream._linear_road import answers, output_tables
 from slipstream._linear_road.job import toll_journal
 from slipstream._linear_road.job import toll_layout as engine
 from slipstream._linear_road.state import published
-from slipstream._moving import types
+from slipstream._moving import systems, types
 from slipstream._network.running import connection_points, run_folder
 from slipstream._runtime import job
+from slipstream._trajectories import building, data
 
 
 def page() -> str:
@@ -165,6 +166,12 @@ def _trajectories() -> tuple[str, ...]:
         layout(archives),
         "The columns are `vid`, `xway`, `dir` and `Trip` (an mpoint). `manifest.json` says that they lie in the plane "
         "of Linear City, where the console draws expressways.\n",
+        "### Trips of your own positions\n\nWhat `slipstream trajectories build` and `Trips.write` write:\n",
+        layout(data),
+        "The metadata of the column `Trip` in every file has the reference system under the key `"
+        f"{systems.CRS_KEY}`. `{data.MANIFEST}` has `format` `{data.FORMAT}`, `version` {data.VERSION}, `crs`, the "
+        "`options` of the command, and `counts`:\n",
+        fields(building.Counts),
         "### A BerlinMOD data set\n",
         layout(dataset),
         table(

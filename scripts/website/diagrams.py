@@ -191,6 +191,35 @@ def moving_point() -> str:
     return drawing(820, 256, "A moving point is sequences of vertices in time order", shapes)
 
 
+def map_matching() -> str:
+    """Positions beside streets, their candidates, and the way that is best."""
+    streets = [[(40, 170), (330, 170), (780, 130)], [(330, 170), (350, 40), (560, 30)], [(330, 170), (345, 274)]]
+    shapes = [_line(street, "#c8d0d6", 9) for street in streets]
+    way = [(82, 170), (190, 170), (330, 170), (344, 80), (350, 40), (470, 34)]
+    shapes.append(_line(way, "#1e8449", 3))
+    seen = [((82, 190), (82, 170)), ((190, 150), (190, 170)), ((318, 122), (341, 108)), ((470, 52), (470, 34))]
+    for number, ((x, y), (at_x, at_y)) in enumerate(seen, 1):
+        shapes.append(f'<line x1="{x}" y1="{y}" x2="{at_x}" y2="{at_y}" stroke="{FAINT}" stroke-dasharray="3 3"/>')
+        shapes.append(f'<circle cx="{at_x}" cy="{at_y}" r="4.5" fill="#1e8449"/>')
+        shapes.append(f'<circle cx="{x}" cy="{y}" r="6" fill="#2471a3"/>')
+        shapes.append(text(x - 14, y + 5, str(number), bold=True))
+    other = '<line x1="318" y1="122" x2="318" y2="170" stroke="#b03a2e" stroke-dasharray="3 3"/>'
+    shapes += [other, '<circle cx="318" cy="170" r="4.5" fill="none" stroke="#b03a2e" stroke-width="2"/>']
+    shapes += [
+        text(190, 200, "another candidate of 3:", size=12),
+        text(190, 216, "no route from it is as long as 3 to 4", size=12),
+        text(640, 120, "a street that nobody drove", size=12),
+        text(170, 254, "blue: positions; green: the roads that were driven", size=12),
+    ]
+    return drawing(820, 284, "Positions are matched to the way that explains all of them best", shapes)
+
+
+def _line(places: Sequence[tuple[int, int]], colour: str, width: int) -> str:
+    line = " ".join(f"{x},{y}" for x, y in places)
+    joined = 'stroke-linejoin="round" stroke-linecap="round"'
+    return f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="{width}" {joined}/>'
+
+
 def trains() -> str:
     """Rows against trains, and trains to their fragments."""
     shapes = [text(150, 32, "a row per tuple", bold=True), text(560, 32, "a train per fragment and second", bold=True)]
@@ -214,6 +243,7 @@ DIAGRAMS: dict[str, Callable[[], str]] = {
     "stages": stages,
     "moving-point": moving_point,
     "trains": trains,
+    "map-matching": map_matching,
 }
 
 if __name__ == "__main__":

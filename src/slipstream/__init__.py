@@ -7,6 +7,8 @@
     slow = reports.filter("speed < 20").window("time", size="1 minute", by="segment").agg(cars="count(*)")
     job = ss.Job("out").write(tolled).write(slow, name="slow").archive(reports).start()
 
+    trips = ss.trajectories("gps.csv", id="vin", time="ts", gap="5 minutes", max_speed="200 km/h")
+
 The names in ``__all__`` are the public API: docs/python.md is the tutorial, docs/stability.md says what may change.
 Everything else is internal. Names are imported when they are first used, so that importing the package is quick.
 """
@@ -26,8 +28,10 @@ if TYPE_CHECKING:
     from slipstream._api.joins import convoys, meetings, near, passes
     from slipstream._api.reports import REPORT
     from slipstream._api.results import JobStatus, Output, Results, open
+    from slipstream._api.roads import Roads
     from slipstream._api.sources import from_dataframe, read, table
     from slipstream._api.streams import Kept, Published, Stream, Table, Tolled, Window
+    from slipstream._api.trajectories import trajectories
     from slipstream._api.trips import Trips
     from slipstream._cuboid.snapshots.snapshot import Cuboid
     from slipstream._errors import BadArgument, BadInput, CheckFailed, SlipstreamError, Unavailable
@@ -63,6 +67,7 @@ _PLACES = {
     "REPORT": ("_api.reports", "REPORT"),
     "Results": ("_api.results", "Results"),
     "RoadSettings": ("_linear_road.general", "RoadSettings"),
+    "Roads": ("_api.roads", "Roads"),
     "Rules": ("_linear_road.rules", "Rules"),
     "RunningJob": ("_api.jobs", "RunningJob"),
     "SegmentMinute": ("_linear_road.general", "SegmentMinute"),
@@ -83,6 +88,7 @@ _PLACES = {
     "passes": ("_api.joins", "passes"),
     "read": ("_api.sources", "read"),
     "table": ("_api.sources", "table"),
+    "trajectories": ("_api.trajectories", "trajectories"),
 }
 
 __all__ = [
@@ -104,6 +110,7 @@ __all__ = [
     "Published",
     "Results",
     "RoadSettings",
+    "Roads",
     "Rules",
     "RunningJob",
     "SegmentMinute",
@@ -126,6 +133,7 @@ __all__ = [
     "read",
     "table",
     "testing",
+    "trajectories",
     "udf",
 ]
 

@@ -79,7 +79,7 @@ def test_every_public_method_has_a_description(name: str) -> None:
 
 
 #: what works on DataFrames, or on columns in Python alone
-NOT_IN_SQL = {"density", "extent_all", "flows", "region_of", "register", "tcount"}
+NOT_IN_SQL = {"check_systems", "density", "extent_all", "flows", "region_of", "register", "tcount"}
 
 
 def test_functions_has_every_operator_with_its_parameters() -> None:

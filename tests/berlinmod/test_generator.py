@@ -19,9 +19,10 @@ from slipstream._berlinmod.generator import (
     region_weights,
     uniform_weights,
 )
-from slipstream._berlinmod.roads.street_files import read_network
+from slipstream._berlinmod.streets import read_network
 from slipstream._errors import BadArgument
 from slipstream._moving.value import micros
+from slipstream._roads import paths
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +69,9 @@ def test_histories_keep_the_rules(network):
 
 
 def test_a_drive_goes_through_every_node_of_its_path(network):
-    times, by = drive.shortest_tree(network.first, network.target, network.cost, 0, -1)
+    times, by = paths.shortest_tree(network.first, network.target, network.cost, 0, -1)
     goal = int(np.argmax(times))
-    path = drive.path_to(network.source, by, goal)
+    path = paths.path_to(network.source, by, goal)
     arrays = (network.shape, network.shape_x, network.shape_y, network.vmax)
     t, x, y = drive.drive(path, *arrays, 0, np.array([5], dtype=np.int64))
     assert (x[0], y[0]) == (network.x[0], network.y[0])

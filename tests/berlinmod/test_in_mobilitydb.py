@@ -11,7 +11,7 @@ from slipstream._berlinmod import queries
 from slipstream._berlinmod.dataset import Dataset
 from slipstream._berlinmod.exchange.export import export
 from slipstream._berlinmod.generator import GeneratorPlan, generate
-from slipstream._berlinmod.roads.synthetic_city import synthetic_network
+from slipstream._berlinmod.synthetic_city import synthetic_network
 
 pytestmark = pytest.mark.long
 

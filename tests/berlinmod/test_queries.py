@@ -16,12 +16,13 @@ from slipstream._berlinmod import compound, draw, index, queries, resident
 from slipstream._berlinmod.dataset import Dataset
 from slipstream._berlinmod.generator import GeneratorPlan, generate
 from slipstream._berlinmod.layout import SAMPLES
-from slipstream._berlinmod.roads.street_network import Street, build
 from slipstream._errors import BadArgument
 from slipstream._moving import MovingPoint, types
 from slipstream._moving.columns import Periods, write
 from slipstream._moving.functions import FUNCTIONS, ON_ARROW
 from slipstream._moving.value import to_arrow
+from slipstream._roads.building import build
+from slipstream._roads.network import Street
 
 operators = {**{f.name: f for f in FUNCTIONS}, **{name: call for name, (_, call, _) in ON_ARROW.items()}}
 

@@ -19,8 +19,8 @@ from slipstream._berlinmod import index, queries
 from slipstream._berlinmod.dataset import Dataset
 from slipstream._berlinmod.exchange.export import export
 from slipstream._berlinmod.generator import GeneratorPlan, generate
-from slipstream._berlinmod.roads.street_files import read_network
-from slipstream._berlinmod.roads.synthetic_city import synthetic_network
+from slipstream._berlinmod.streets import read_network
+from slipstream._berlinmod.synthetic_city import synthetic_network
 from slipstream._moving import functions
 from slipstream._moving.columns import read
 from slipstream._moving.value import MovingPoint, to_arrow

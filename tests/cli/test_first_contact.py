@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, get_args, get_type_hints
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import typer
 from typer.models import ArgumentInfo
@@ -19,9 +21,12 @@ from commands import Slipstream
 from slipstream._berlinmod.dataset import DatasetManifest, write_manifest
 from slipstream._cli import app
 from slipstream._feeds.tuple_text import import_text
+from slipstream._moving import MovingPoint
+from slipstream._moving.value import to_arrow
 from slipstream._network import yaml_files
 from slipstream._network.running.run_folder import Execution
 from slipstream._spark import session
+from slipstream._trajectories.data import FORMAT, MANIFEST, VERSION
 
 LINE = "0,0,107,32,0,0,0,10,53320,-1,-1,-1,-1,-1,-1\n"
 BORDER = Path(__file__).parents[2] / "examples" / "networks" / "border.yaml"
@@ -127,7 +132,20 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for table in ("vehicles", "licences", "points", "regions", "instants", "periods", "trips"):
         (folder / "tables").mkdir(exist_ok=True)
         (folder / "tables" / f"{table}.csv").write_text("id\n1\n")
+    (folder / "points.csv").write_text("id,time,lon,lat\na,2026-05-04T08:00:00Z,13.4,52.5\n")
+    write_trajectories(folder / "trajectories")
     return folder
+
+
+def write_trajectories(folder: Path) -> None:
+    """What `trajectories build` writes, of one trip of one position."""
+    (folder / "trips").mkdir(parents=True)
+    trip = MovingPoint.from_wkt("POINT(391391 5817855)@2026-05-04")
+    rows = {"id": pa.array(["a"]), "number": pa.array([1], pa.int32()), "Trip": to_arrow([trip])}
+    pq.write_table(pa.table(rows), folder / "trips" / "part-0.parquet")
+    counts = {"rows": 1, "vertices": 1, "trips": 1, "movers": 1, "rejects": {}}
+    body = {"format": FORMAT, "version": VERSION, "crs": "EPSG:32633", "counts": counts, "options": {}}
+    (folder / MANIFEST).write_text(json.dumps(body))
 
 
 def good_value(command: Command, parameter: Parameter, good: Path, new: Path) -> object | None:
@@ -136,6 +154,8 @@ def good_value(command: Command, parameter: Parameter, good: Path, new: Path) ->
         return new
     if command.name.startswith("network"):
         return {"file": BORDER, "folder": good / "running"}.get(parameter.name)
+    if command.name.startswith("trajectories"):
+        return good / {"input_": "points.csv", "data": "trajectories"}[parameter.name]
     if command.name == "berlinmod load":
         return good / "tables"
     places = {

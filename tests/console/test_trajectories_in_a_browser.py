@@ -15,7 +15,7 @@ from console.serving import served
 from slipstream._berlinmod import queries
 from slipstream._berlinmod.dataset import Dataset
 from slipstream._berlinmod.generator import GeneratorPlan, generate
-from slipstream._berlinmod.roads.street_files import read_network
+from slipstream._berlinmod.streets import read_network
 from slipstream._linear_road.job.engine import Settings, toll_run
 from slipstream._linear_road.job.toll_layout import TRIPS
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from fuzz.campaign import ACCEPTED, REJECTED, Reader
 from slipstream._berlinmod.exchange import load
-from slipstream._berlinmod.roads.street_files import read_network, secondo_regions
+from slipstream._berlinmod.streets import read_network, secondo_regions
 from slipstream._city.sumo import import_sumo, read_map
 from slipstream._feeds.parse import judge
 from slipstream._feeds.tuples import FIELDS

@@ -34,16 +34,20 @@ def sliced(batches: Iterable[pa.RecordBatch], keys: Iterable[str], size: int) ->
     yield from ordered.sort_by([(key, "ascending") for key in keys]).combine_chunks().to_batches(size)
 
 
-def through_the_grid(near: meetings.Nearness, *sides: pa.RecordBatch, size: int = 7) -> pa.Table:
-    """The stages of the plan, in one process."""
+def compare(near: meetings.Nearness, *sides: pa.RecordBatch, size: int = 7) -> list[pa.RecordBatch]:
+    """What tasks find in their cells, before the times of a pair are joined."""
     pieces = [
         piece
         for second, rows in enumerate(sides)
         for piece in meetings._to_pieces(iter([rows]), near.grid, bool(second))
     ]
     cells = sliced(pieces, (*meetings.CELL, "t0"), size)
-    found = meetings._to_approaches(cells, near, len(sides) == 2)
-    pairs = sliced(found, (*meetings.PAIR, "begin"), size)
+    return list(meetings._to_approaches(cells, near, len(sides) == 2))
+
+
+def through_the_grid(near: meetings.Nearness, *sides: pa.RecordBatch, size: int = 7) -> pa.Table:
+    """The stages of the plan, in one process."""
+    pairs = sliced(compare(near, *sides, size=size), (*meetings.PAIR, "begin"), size)
     batches = list(meetings._to_meetings(pairs, near.duration))
     return pa.Table.from_batches(batches) if batches else pa.table({name: [] for name in (*meetings.PAIR, "begin")})
 

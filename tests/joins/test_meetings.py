@@ -5,11 +5,12 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.plainly import as_meetings, brute_force, distances, table, through_the_grid
+from joins.plainly import as_meetings, brute_force, compare, distances, table, through_the_grid
 from moving.oracle import moving, moving_points
 from slipstream._errors import BadInput
 from slipstream._joins.meetings import Nearness
@@ -78,6 +79,14 @@ def test_exactly_at_the_distance_and_at_the_border_of_a_cell(offset, gap):
     (met,) = as_meetings(through_the_grid(Nearness(gap), table(two_vans(gap, offset))))
     assert met == ("a", "b", 0, 190_000_000, pytest.approx(gap))
     assert not as_meetings(through_the_grid(Nearness(gap - 0.001), table(two_vans(gap, offset))))
+
+
+@pytest.mark.parametrize("offset", [0.0, -130.0, 199.0])
+def test_two_pieces_are_compared_in_one_cell(offset):
+    """Side by side at the corners of cells they share many; joining times would hide that one counted twice."""
+    rows = pa.Table.from_batches(compare(Nearness(150.0), table(two_vans(100.0, offset)))).to_pylist()
+    times = [(row["begin"], row["end"]) for row in rows if row["begin"] < row["end"]]
+    assert len(times) == len(set(times)) > 5
 
 
 def test_a_ship_that_reports_once_per_day_is_met_at_sea():

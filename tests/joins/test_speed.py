@@ -18,8 +18,8 @@ from joins.plainly import through_the_grid
 from measure import machine, measured
 from slipstream._berlinmod.dataset import Dataset
 from slipstream._berlinmod.generator import GeneratorPlan, generate
-from slipstream._berlinmod.roads.street_files import read_network
-from slipstream._berlinmod.roads.synthetic_city import synthetic_network
+from slipstream._berlinmod.streets import read_network
+from slipstream._berlinmod.synthetic_city import synthetic_network
 from slipstream._joins.meetings import Nearness
 from slipstream._moving import MovingPoint
 from slipstream._moving.value import to_arrow

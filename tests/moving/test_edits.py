@@ -19,7 +19,7 @@ from slipstream._errors import BadInput
 from slipstream._moving import MovingPoint, types
 from slipstream._moving.value import instant, to_arrow
 
-SOME = settings(max_examples=60)
+SOME = settings(max_examples=40)
 
 
 def edited(name, *arguments) -> MovingPoint:

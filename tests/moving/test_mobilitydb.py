@@ -85,10 +85,10 @@ def sample():
         "eContains": trip.is_ever_contained_in(zone),
         "eIntersects": trip.ever_intersects(zone),
         "eDwithin": trip.is_ever_within_distance(other, 30.0),
-        "travelled(atperiods(Trip, When))": trip.at(half).length(),
+        "travelled(atperiods(Trip, Early))": trip.at(half).length(),
         "travelled(at(Trip, Zone))": trip.at(zone).length(),
         "duration(minus(Trip, Zone))": seconds(trip.minus(zone)),
-        "duration(minusperiods(Trip, When))": seconds(trip.minus(half)),
+        "duration(minusperiods(Trip, Early))": seconds(trip.minus(half)),
         "duration(when_dwithin(Trip, Other, 30))": seconds(trip.within_distance(other, 30.0).at(True)),
         "duration(when_true(tgt(speed(Trip), 6)))": seconds(speed.temporal_greater(6.0).at(True)),
         "twcentroid(Trip).x": trip.time_weighted_centroid().x,
@@ -107,7 +107,7 @@ def test_a_sample_agrees_with_pymeos(spark):
     ours = {one.theirs: one.ours for one in FUNCTIONS}
     ring = {"x": [50.0, 70.0, 70.0, 50.0], "y": [-10.0, -10.0, 40.0, 40.0], "starts": [0]}
     when = {"begin": [instant(5_000_000)], "end": [instant(15_000_000)]}
-    kinds = ", ".join(f"{name} {KINDS[mobilitydb.COLUMNS[name]]}" for name in ("Trip", "Other", "Zone", "When"))
+    kinds = ", ".join(f"{name} {KINDS[mobilitydb.COLUMNS[name]]}" for name in ("Trip", "Other", "Zone", "Early"))
     row = spark.createDataFrame([(TRIP.to_row(), OTHER.to_row(), ring, when)], kinds)
     expected = sample()
     found = row.selectExpr("*", "speed(Trip) AS Speed").selectExpr(*(ours.get(name, name) for name in expected))

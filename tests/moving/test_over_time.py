@@ -27,7 +27,7 @@ ANY = st.one_of(
     st.tuples(st.just(types.TBOOL), TBOOLS, st.booleans()),
     st.tuples(st.just(types.TTEXT), TTEXTS, st.sampled_from(["a", "b", "c"])),
 )
-SOME = settings(max_examples=60)
+SOME = settings(max_examples=40)
 
 
 def column(row, kind=types.TFLOAT):

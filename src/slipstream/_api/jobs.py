@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from slipstream._api import html, notebook, type_names
+from slipstream._api import html, notebook
 from slipstream._api.reports import has_reports, place_columns
 from slipstream._api.results import JobStatus, Results, read_status
 from slipstream._api.streams import Duration, Stream, Tolled, assemble, origins, tables
@@ -33,6 +33,7 @@ from slipstream._network.running.run_folder import ALL, FILE, Execution
 from slipstream._network.schemas import check
 from slipstream._spark import session, workers
 from slipstream._spark.shipping import ship
+from slipstream._tools import durations
 from slipstream._tools.locations import local
 from slipstream._tools.progress import silent
 
@@ -288,11 +289,11 @@ def _trips(
     """The points of a stream, and the box that makes trips of them."""
     columns = stream.columns
     pair = (x, y) if x and y else next((pair for pair in PLACES if set(pair) <= set(columns)), None)
-    late = None if lateness is None else type_names.seconds(lateness, "lateness")
+    late = None if lateness is None else durations.seconds(lateness, "lateness")
     if pair is None and has_reports(stream._types):
         reports = stream.filter(f"type = {POSITION}") if "type" in columns else stream
         points = reports.select(place_columns(stream._types))
-        seconds = type_names.seconds(gap or REPORT_EVERY, "gap")
+        seconds = durations.seconds(gap or REPORT_EVERY, "gap")
         return points, Archive("id", "time", "x", "y", seconds, late, "road", "direction", "lane")
     if pair is None:
         raise BadInput(
@@ -300,7 +301,7 @@ def _trips(
             hint=f"Give x= and y=, of: {', '.join(columns)}.",
             code="missing-value",
         )
-    return stream, Archive(id or "id", time, *pair, type_names.seconds(gap or _GAP, "gap"), late)
+    return stream, Archive(id or "id", time, *pair, durations.seconds(gap or _GAP, "gap"), late)
 
 
 #: jobs that run, so that they end with the process

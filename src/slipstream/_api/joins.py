@@ -8,10 +8,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, TypeAlias
 
 from slipstream._api.committed import quote_columns
-from slipstream._api.trips import TRIP, Trips
-from slipstream._api.type_names import seconds
+from slipstream._api.trip_origins import TRIP
+from slipstream._api.trips import Trips
 from slipstream._errors import BadArgument
 from slipstream._moving import types
+from slipstream._tools.durations import seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

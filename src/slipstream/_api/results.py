@@ -13,7 +13,8 @@ import pyarrow as pa
 from slipstream._api import html
 from slipstream._api.committed import batch_at, own_columns, quote_columns
 from slipstream._api.streams import Published
-from slipstream._api.trips import Archived, Trips
+from slipstream._api.trip_origins import Archived
+from slipstream._api.trips import Trips
 from slipstream._archive.trip_tables import TRIPS
 from slipstream._cuboid.query.one_off import run_query
 from slipstream._cuboid.snapshots.snapshot import Cuboid, Snapshot
@@ -28,6 +29,7 @@ from slipstream._spark import session
 from slipstream._tools.html_table import table
 from slipstream._tools.locations import local
 from slipstream._tools.strict_json import parse_json
+from slipstream._trajectories.data import Data
 
 if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame
@@ -93,6 +95,10 @@ def open(folder: str | Path) -> Results:
     Give the --out folder of a job.
     """
     place = Path(local(folder) if isinstance(folder, str) else folder)
+    if Data.is_at(place):
+        raise BadArgument(
+            f"{place}: trajectories, not the folder of a job.", hint="ss.Trips.read opens them.", code="wrong-file-type"
+        )
     job.Job.read(place)
     return Results(place)
 

@@ -14,7 +14,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from slipstream._api import type_names
 from slipstream._api.fence_methods import Fences
 from slipstream._api.reports import toll_columns
 from slipstream._cuboid.schema import AST
@@ -43,6 +42,7 @@ from slipstream._network.algebra import (
 from slipstream._network.algebra import Table as StoredTable
 from slipstream._network.boxes import operators
 from slipstream._network.boxes.cuboids import CuboidLookup, CuboidQuery, Keep
+from slipstream._network.boxes.match import Match
 from slipstream._network.boxes.operators import UNKNOWN, Operator
 from slipstream._network.boxes.priced_zones import read_zones
 from slipstream._network.boxes.toll import REJECTS, Toll
@@ -52,10 +52,12 @@ from slipstream._network.schemas import check
 from slipstream._network.sql.box_expressions import column
 from slipstream._spark import session
 from slipstream._spark.shipping import ship
+from slipstream._tools import durations
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from slipstream._api.roads import Roads
     from slipstream._cuboid.schema import Schema as CuboidSchema
     from slipstream._cuboid.snapshots.snapshot import Cuboid
     from slipstream._io.named_feeds import Feed
@@ -289,9 +291,9 @@ class Stream(Fences):
         >>> slow.schema
         {'segment': 'bigint', 'time': 'bigint', 'cars': 'bigint'}
         """
-        length = type_names.seconds(size, "size")
-        step = length if every is None else type_names.seconds(every, "every")
-        return Window(self, on, length, step, _names(by), type_names.seconds(lateness, "lateness"))
+        length = durations.seconds(size, "size")
+        step = length if every is None else durations.seconds(every, "every")
+        return Window(self, on, length, step, _names(by), durations.seconds(lateness, "lateness"))
 
     def running(
         self, added: Mapping[str, str] | None = None, /, *, by: str | Iterable[str] = (), **functions: str
@@ -406,7 +408,7 @@ class Stream(Fences):
                 code="conflicting-options",
             )
         order = Order(time, slack)
-        return self._with(Join(on, type_names.seconds(within, "within"), order, order), other)
+        return self._with(Join(on, durations.seconds(within, "within"), order, order), other)
 
     def latest(self, other: Stream, by: str | Iterable[str]) -> Stream:
         """Put beside each tuple the newest tuple of ``other`` with the same values in ``by``; null if there is none.
@@ -460,7 +462,7 @@ class Stream(Fences):
         ['vid', 'time', 'lav', 'toll']
         """
         chosen = _rules(rules)
-        late = type_names.seconds(lateness, "lateness")
+        late = durations.seconds(lateness, "lateness")
         if late != int(late):
             raise BadArgument(
                 f"lateness {lateness!r}: tolling works on whole seconds.",
@@ -500,7 +502,38 @@ class Stream(Fences):
         ['id', 'zone', 'entered', 'exited', 'seconds', 'metres', 'amount']
         """
         pair = (x, y) if x and y else next((pair for pair in PLACES if set(pair) <= set(self._types)), PLACES[0])
-        return self._with(ZoneTolls(read_zones(zones), by, time, *pair, type_names.seconds(gap, "gap")))
+        return self._with(ZoneTolls(read_zones(zones), by, time, *pair, durations.seconds(gap, "gap")))
+
+    # --- roads
+
+    def match(
+        self,
+        roads: Roads | str | Path,
+        *,
+        id: str = "id",
+        time: str = "time",
+        x: str = "x",
+        y: str = "y",
+        lag: Duration = 30,
+        lateness: Duration = 0,
+        noise: float = 10.0,
+    ) -> Stream:
+        """Add to each position the road that the vehicle was on, at most ``lag`` later in the time of the stream.
+
+        ``x`` and ``y`` are metres in the plane of the roads. The answers are those of :meth:`slipstream.Roads.match`
+        with the same lag. ``output("rejects")`` has the tuples that could not be used.
+
+        >>> import slipstream as ss
+        >>> size = open("town.csv", "w").write("Id,Vmax,X1,Y1,X2,Y2\\n1,50,0,0,900,0\\n")
+        >>> roads = ss.Roads.read("town.csv").save("roads")
+        >>> cars = ss.read("kafka://broker:9092/cars", {"id": "string", "time": "bigint", "x": "double", "y": "double"})
+        >>> cars.match(roads, lag="30s").columns[4:9]
+        ['status', 'edge', 'offset', 'direction', 'aside']
+        """
+        from slipstream._api.roads import folder_of
+
+        waits, late = durations.seconds(lag, "lag"), durations.seconds(lateness, "lateness")
+        return self._with(Match(folder_of(roads), id, time, x, y, float(waits), float(late), noise))
 
     # --- making more of them
 

@@ -5,83 +5,38 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from slipstream._api import html
-from slipstream._api.committed import batch_at, own_columns, quote_columns
+from slipstream._api.committed import quote_columns
+from slipstream._api.trip_origins import TRIP, Computed, Recorded, Stored, TripTable
 from slipstream._errors import BadArgument
-from slipstream._io import outputs
-from slipstream._io.outputs import BATCH
 from slipstream._moving import MovingPoint, Plane, register, tracks
 from slipstream._moving.files import Reading
+from slipstream._moving.systems import System
 from slipstream._moving.value import to_arrow
 from slipstream._spark import session
 from slipstream._tools.locations import local
+from slipstream._trajectories import trip_maps
+from slipstream._trajectories.data import Data, write
+from slipstream._trajectories.exchange.interchange import export
+from slipstream._trajectories.exchange.tables import is_temporal, read_temporal
 
 if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame
     from pyspark.sql import DataFrame, SparkSession
 
-#: the column of moving points in a table of trips
-TRIP = "Trip"
-
-
-@dataclass(frozen=True)
-class Archived:
-    """The trips that a job has archived, up to a batch."""
-
-    folder: Path
-    name: str
-    until: int | None = None
-
-    def __str__(self) -> str:
-        return f"{self.name} of {self.folder}"
-
-    def as_of(self, moment: int | datetime) -> Archived:
-        return replace(self, until=batch_at(self.folder, moment))
-
-    def to_spark(self, spark: SparkSession) -> DataFrame:
-        rows = outputs.to_frame(spark, self.folder, self.name, until=self.until)
-        return rows.select(*quote_columns(own_columns(rows.columns)))
-
-    def some(self, rows: int) -> pa.Table:
-        return outputs.read_newest(self.folder, self.name, rows, until=self.until)
-
-    def __len__(self) -> int:
-        return int(outputs.read(self.folder, self.name, [BATCH], until=self.until).num_rows)
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """Trips that were read from files."""
-
-    where: str
-    table: pa.Table
-
-    def __str__(self) -> str:
-        return self.where
-
-    def as_of(self, moment: int | datetime) -> Recorded:  # noqa: ARG002
-        raise BadArgument(
-            f"{self.where}: trips of files have no past.", hint="Use as_of on the trips of a job.", code="not-kept"
-        )
-
-    def to_spark(self, spark: SparkSession) -> DataFrame:
-        return spark.createDataFrame(self.table)
-
-    def some(self, rows: int) -> pa.Table:
-        return self.table.slice(0, rows)
-
-    def __len__(self) -> int:
-        return int(self.table.num_rows)
-
 
 @dataclass(frozen=True)
 class Trips:
-    """Trips: a table of who moved, with a moving point ``Trip``. ``Results.trips`` and ``Trips.read`` return them.
+    """Trips: a table of who moved, with a moving point ``Trip``.
+
+    :func:`slipstream.trajectories` builds them of positions, ``Results.trips`` has those that a job archived, and
+    ``Trips.read`` those of files.
 
     ``where`` takes SQL over the columns, with all functions of :mod:`slipstream.functions`. A notebook draws a map.
 
@@ -96,7 +51,7 @@ class Trips:
     1050.0
     """
 
-    _of: Archived | Recorded
+    _of: TripTable
     _conditions: tuple[str, ...] = field(default=())
 
     @classmethod
@@ -115,13 +70,13 @@ class Trips:
     ) -> Trips:
         """Read trips that others recorded, as a table with the columns ``id`` and ``Trip``.
 
-        Invalid values, such as instants that are not in order, are rejected with their place. To cut a long stream of
-        positions into trips, use :meth:`slipstream.Job.archive`.
+        Invalid values, such as instants that are not in order, are rejected with their place. To cut positions into
+        trips, use :func:`slipstream.trajectories` or, for a stream, :meth:`slipstream.Job.archive`.
 
         Parameters
         ----------
         where
-            A file, or a folder of files.
+            A folder that :meth:`write` or ``slipstream trajectories build`` made; a file, or a folder of them.
         format
             gpx (a trip per file); csv (with a header, a row per instant); wkt (MobilityDB's text, a trip per line);
             mfjson (OGC Moving Features: a moving point or features, or one per line). By default what the name says.
@@ -145,34 +100,77 @@ class Trips:
         822
         """
         place = Path(local(where) if isinstance(where, str) else where)
-        return cls._recorded(str(place), Reading(format, plane, id, time, x, y, trip, units).read(place))
+        if Data.is_at(place):
+            return cls(Stored(Data.open(place)))
+        if is_temporal(place):
+            return cls(Recorded(str(place), *read_temporal(place)))
+        crs = System.parse(plane).name if plane else ""
+        return cls._recorded(str(place), Reading(format, plane, id, time, x, y, trip, units).read(place), crs)
 
     @classmethod
-    def from_points(cls, points: Mapping[str, MovingPoint]) -> Trips:
-        """Return trips of moving points, by ``id``.
+    def from_points(cls, points: Mapping[str, MovingPoint], *, crs: str | Plane = "") -> Trips:
+        """Return trips of moving points, by ``id``; ``crs`` is the reference system of their coordinates.
 
         >>> import slipstream as ss
         >>> van = ss.MovingPoint.from_wkt("[POINT(0 0)@2026-05-04 08:00:00, POINT(600 0)@2026-05-04 08:01:00]")
         >>> ss.Trips.from_points({"van": van})
         <Trips points: 1>
         """
-        return cls._recorded("points", points.items())
+        return cls._recorded("points", points.items(), System.parse(crs).name if crs else "")
 
     @classmethod
     def from_geopandas(cls, frame: Any, *, units: str | None = None) -> Trips:
         """Convert a GeoDataFrame with a row per vertex: an ``id``, the time as index, points in metres."""
-        return cls.from_points(tracks.from_geopandas(frame, units=units))
+        return cls.from_points(tracks.from_geopandas(frame, units=units), crs=_crs_of(frame))
 
     @classmethod
     def from_movingpandas(cls, collection: Any, *, units: str | None = None) -> Trips:
         """Convert a TrajectoryCollection of MovingPandas in metres."""
-        return cls.from_points(tracks.from_movingpandas(collection, units=units))
+        crs = next((_crs_of(one.df) for one in collection), "")
+        return cls.from_points(tracks.from_movingpandas(collection, units=units), crs=crs)
 
     @classmethod
-    def _recorded(cls, where: str, trips: Iterable[tuple[str, MovingPoint]]) -> Trips:
+    def _recorded(cls, where: str, trips: Iterable[tuple[str, MovingPoint]], crs: str = "") -> Trips:
         found = list(trips)
         rows = [pa.array([name for name, _ in found], pa.string()), to_arrow([point for _, point in found])]
-        return cls(Recorded(where, pa.table(rows, names=["id", TRIP])))
+        return cls(Recorded(where, pa.table(rows, names=["id", TRIP]), crs))
+
+    @property
+    def crs(self) -> str:
+        """The reference system of the coordinates, such as ``EPSG:32633``; empty if it has no name."""
+        return self._of.crs
+
+    @property
+    def counts(self) -> dict[str, Any]:
+        """What became of the positions: rows, which are vertices and rejects together; trips, movers, and reasons.
+
+        >>> import pandas as pd
+        >>> import slipstream as ss
+        >>> times = pd.to_datetime(["2026-05-04 08:00", "2026-05-04 08:01", None])
+        >>> positions = pd.DataFrame({"id": 7, "time": times, "lon": [13.4, 13.41, 13.42], "lat": 52.5})
+        >>> ss.trajectories(positions).counts
+        {'rows': 3, 'vertices': 2, 'rejected': 1, 'trips': 1, 'movers': 1, 'rejects: no time': 1}
+        """
+        return self._of.facts()
+
+    @property
+    def rejects(self) -> DataFrame:
+        """The positions that are in no trip, each with the reason, as a Spark DataFrame."""
+        return self._of.rejects(session.build("slipstream"))
+
+    def write(self, out: str | Path) -> Trips:
+        """Write trips that :func:`slipstream.trajectories` built into a new folder, and return those of the folder.
+
+        ``OUT/trips`` and ``OUT/rejects`` are Parquet files for any reader; ``Trips.read(out)`` opens them again.
+        """
+        if not isinstance(self._of, Computed) or self._conditions:
+            raise BadArgument(
+                f"{self!r}: cannot be written as a whole.",
+                hint="Write what ss.trajectories returns, without where(); to_spark().write writes any rows.",
+                code="bad-argument",
+            )
+        place = Path(local(out) if isinstance(out, str) else out)
+        return Trips(Stored(write(self._of.built, place, {}, label="")))
 
     def where(self, condition: str) -> Trips:
         """Keep the trips for which a SQL condition holds, such as ``travelled(Trip) > 1000``."""
@@ -217,12 +215,71 @@ class Trips:
         return {name: _joined(found).checked(f"the trips of {name!r}") for name, found in trips.items()}
 
     def to_geopandas(self, crs: str | None = None, id: str = "id") -> Any:
-        """Return a GeoDataFrame with a row per vertex; needs GeoPandas. ``Plane.crs`` is the name of a plane."""
-        return tracks.to_geopandas(self.to_points(id), crs)
+        """Return a GeoDataFrame with a row per vertex; needs GeoPandas. ``crs`` is by default that of the trips."""
+        return tracks.to_geopandas(self.to_points(id), crs or self.crs or None)
 
-    def to_movingpandas(self, crs: str, id: str = "id") -> Any:
-        """Return a TrajectoryCollection; needs MovingPandas. ``Plane.crs`` is the name of a plane."""
-        return tracks.to_movingpandas(self.to_points(id), crs)
+    def to_movingpandas(self, crs: str | None = None, id: str = "id") -> Any:
+        """Return a TrajectoryCollection; needs MovingPandas. ``crs`` is by default that of the trips."""
+        return tracks.to_movingpandas(self.to_points(id), crs or self.crs or None)
+
+    def to_lonlat(self, spark: SparkSession | None = None) -> DataFrame:
+        """Return the positions of the trips as a Spark DataFrame: id, time, lon and lat, in degrees (WGS 84).
+
+        >>> import slipstream as ss
+        >>> van = ss.MovingPoint.from_wkt("[POINT(391391 5817855)@2026-05-04, POINT(392069 5817840)@2026-05-05]")
+        >>> ss.Trips.from_points({"van": van}, crs="EPSG:32633").to_lonlat().toPandas().round(4)
+            id       time    lon   lat
+        0  van 2026-05-04  13.40  52.5
+        1  van 2026-05-05  13.41  52.5
+        """
+        from slipstream import functions
+
+        if not self.crs:
+            raise BadArgument(
+                f"{self!r}: the reference system is not known.",
+                hint="Build the trips with crs=.",
+                code="bad-coordinates",
+            )
+        rows = self.to_spark(spark)
+        globe = rows.select("id", functions.to_lonlat(TRIP, self.crs).alias("globe"))
+        zipped = globe.selectExpr("id", "inline(arrays_zip(globe.t, globe.lon, globe.lat))")
+        return zipped.withColumnRenamed("t", "time")
+
+    def explore(self, *, trips: int = trip_maps.MOST_TRIPS) -> Map:
+        """Return a map to look at in a notebook: with a slider for the time, and colours for the speed.
+
+        It shows at most so many ``trips``, and needs no network: it has no background.
+
+        >>> import slipstream as ss
+        >>> van = ss.MovingPoint.from_wkt("[POINT(0 0)@2026-05-04 08:00:00, POINT(600 0)@2026-05-04 08:01:00]")
+        >>> ss.Trips.from_points({"van": van}).explore()
+        <Map points: 1 trip>
+        """
+        found = trip_maps.prepare(self._some(trips), self.crs)
+        return Map(str(self._of), trip_maps.make_page(found, str(self._of)), found.trips)
+
+    def draw(self, out: str | Path, *, trips: int = trip_maps.MOST_TRIPS) -> None:
+        """Write the map of :meth:`explore` as a page (.html), or a picture of it (.png, .svg, .pdf)."""
+        trip_maps.draw(self._some(trips), self.crs, str(self._of), Path(local(out) if isinstance(out, str) else out))
+
+    def export(self, out: str | Path, format: str = "") -> None:
+        """Write the trips in a format of others: one file, or for GPX a folder.
+
+        ``format`` is geoparquet, geometry (Parquet's own type), temporalparquet (MobilityDB's convention), mfjson,
+        geojson (with times, for kepler.gl), gpx, kml or wkt; by default what the name of the file says.
+
+        >>> import slipstream as ss
+        >>> van = ss.MovingPoint.from_wkt("[POINT(0 0)@2026-05-04 08:00:00, POINT(600 0)@2026-05-04 08:01:00]")
+        >>> ss.Trips.from_points({"van": van}, crs="EPSG:32633").export("vans.parquet", "temporalparquet")
+        >>> ss.Trips.read("vans.parquet").to_points()["van"].length
+        600.0
+        """
+        place = Path(local(out) if isinstance(out, str) else out)
+        export(self._some(len(self)).to_batches(), self.crs, place, format)
+
+    def _some(self, rows: int) -> pa.Table:
+        """At most so many trips as an Arrow table."""
+        return self.to_spark().limit(rows).toArrow() if self._conditions else self._of.some(rows)
 
     def _rows(self, id: str) -> list[tuple[Any, Mapping[str, Any]]]:
         """Each trip with the value of a column."""
@@ -240,11 +297,28 @@ class Trips:
         return f"<Trips {self._of}{kept}>" if kept else f"<Trips {self._of}: {len(self)}>"
 
     def _repr_html_(self) -> str:
-        if self._conditions:
-            points = [row[TRIP] for row in self.to_spark().select(TRIP).limit(html.MOST_TRIPS).collect()]
-        else:
-            points = self._of.some(html.MOST_TRIPS)[TRIP].to_pylist()
-        return html.trips(points, str(self._of))
+        return html.trips(self._some(html.MOST_TRIPS)[TRIP].to_pylist(), str(self._of))
+
+
+@dataclass(frozen=True)
+class Map:
+    """A page that a notebook shows."""
+
+    title: str
+    page: str
+    trips: int
+
+    def __repr__(self) -> str:
+        return f"<Map {self.title}: {self.trips} {'trip' if self.trips == 1 else 'trips'}>"
+
+    def _repr_html_(self) -> str:
+        style = "width:100%;height:520px;border:1px solid #cbd2d9;border-radius:6px"
+        return f'<iframe srcdoc="{escape(self.page)}" style="{style}" sandbox="allow-scripts"></iframe>'
+
+
+def _crs_of(frame: Any) -> str:
+    """The reference system of a GeoDataFrame."""
+    return "" if frame.crs is None else System.parse(frame.crs.to_wkt()).name
 
 
 def _joined(trips: list[Mapping[str, Any]]) -> MovingPoint:

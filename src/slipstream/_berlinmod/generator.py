@@ -1,7 +1,7 @@
 """BerlinMOD's generator on Spark: vehicles, their days, their trips, and the query samples.
 
 Everything random about a vehicle is a function of (seed, vehicle), so the data do not depend on how Spark partitions
-the vehicles. One shortest-path tree from home serves all trips from and to home (the network is undirected).
+the vehicles. One shortest-path tree from home serves all trips from home, and those to it where no street is one-way.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ from slipstream._berlinmod.dataset import (
     trips_from_histories,
     write_histories,
 )
-from slipstream._berlinmod.roads.street_network import StreetNetwork
 from slipstream._errors import BadArgument
 from slipstream._moving import register, types
 from slipstream._moving.columns import MPoints, Periods, Points, write
 from slipstream._moving.places import polygons
 from slipstream._moving.value import micros
+from slipstream._roads import paths
+from slipstream._roads.network import StreetNetwork
 from slipstream._tools.numba_tools import Floats, Ints, Longs, mix
 from slipstream._tools.staging import staged_folder
 
@@ -198,13 +199,13 @@ class GeneratedVehicle:
     def _search(self, start: int, goal: int) -> Ints:
         """Find the edges from start to goal; one tree serves all paths from and to home."""
         network = self.network
-        if self.home in (start, goal):
+        if self.home in (start, goal) and (start == self.home or network.is_symmetric):
             if self._tree is None:
-                self._tree = drive.shortest_tree(network.first, network.target, network.cost, self.home, -1)[1]
-            out = drive.path_to(network.source, self._tree, goal if start == self.home else start)
+                self._tree = paths.shortest_tree(network.first, network.target, network.cost, self.home, -1)[1]
+            out = paths.path_to(network.source, self._tree, goal if start == self.home else start)
             return out if start == self.home else self._reverse(out)
-        tree = drive.shortest_tree(network.first, network.target, network.cost, start, goal)[1]
-        return drive.path_to(network.source, tree, goal)
+        tree = paths.shortest_tree(network.first, network.target, network.cost, start, goal)[1]
+        return paths.path_to(network.source, tree, goal)
 
     def _reverse(self, path: Ints) -> Ints:
         """Return the way back: for each edge, the cheapest edge in the other direction."""

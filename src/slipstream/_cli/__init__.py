@@ -15,7 +15,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from slipstream import __version__
-from slipstream._cli import archive, berlinmod, chaos, cuboid, job, network
+from slipstream._cli import archive, berlinmod, chaos, cuboid, job, network, roads, trajectories
 from slipstream._cli import console as console_page
 from slipstream._cli.common import verbosity
 from slipstream._cli.common.commands import Family
@@ -51,7 +51,9 @@ for family in (
     network,
     job,
     berlinmod,
+    roads,
     archive,
+    trajectories,
     bench,
     rate,
     chaos,

@@ -50,7 +50,7 @@ def generate(
     scale: Annotated[float, typer.Option("--scale", help="The size; 1.0 is 2,000 vehicles for 28 days.")] = 0.05,
     network: Annotated[
         Path | None,
-        typer.Option("--network", help="Streets: .data (SECONDO), .csv, .geojson, .osm.pbf; by default synthetic."),
+        typer.Option("--network", help="Streets that `roads import` takes or wrote; by default a synthetic city."),
     ] = None,
     regions: Annotated[
         bool, typer.Option("--regions", help="Choose homes and work places by the paper's regions.")
@@ -82,7 +82,7 @@ def generate(
     check_there(home_regions, option="--home-regions")
     check_there(work_regions, option="--work-regions")
     from slipstream._berlinmod import generator
-    from slipstream._berlinmod.roads.street_files import read_network, secondo_regions
+    from slipstream._berlinmod.streets import read_network, secondo_regions
 
     odds = {"one": 0.8, "two": 0.1} if script_odds else {}
     plan = generator.GeneratorPlan(scale=scale, seed=seed, disturb=disturb, **odds)

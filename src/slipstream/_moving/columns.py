@@ -299,6 +299,24 @@ def write(value: Column, kind: types.Type, nulls: Bools | None = None) -> pa.Arr
     return pa.StructArray.from_arrays(arrays, fields=fields, mask=mask)
 
 
+def gather(first: Longs | Ints, size: Longs | Ints) -> tuple[Ints, Longs]:
+    """Return the offsets of parts, one after another, and the places they come from: ``first, first + 1, ...``."""
+    rows = np.concatenate(([0], np.cumsum(size))).astype(np.int32)
+    return rows, np.arange(rows[-1]) + np.repeat(first - rows[:-1], size)
+
+
+Sequenced = TypeVar("Sequenced", MPoints, Lines)
+
+
+def take_rows(value: Sequenced, row: Longs) -> Sequenced:
+    """Return some rows of moving points or lines, each possibly several times."""
+    rows, places = gather(value.rows[:-1][row], np.diff(value.rows)[row])
+    parts, sequences = gather(value.parts[:-1][row], np.diff(value.parts)[row])
+    if isinstance(value, Lines):
+        return Lines(rows, value.x[places], value.y[places], parts, value.starts[sequences])
+    return MPoints(rows, value.t[places], value.x[places], value.y[places], parts, value.starts[sequences])
+
+
 class Listed(NamedTuple):
     """An array per row: row r has the values ``rows[r]:rows[r+1]``."""
 

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from slipstream._errors import BadArgument, BadInput
-from slipstream._moving import columns, fences, motion, nearness, places, types, values
+from slipstream._moving import columns, fences, globe, mixing, motion, nearness, places, types, values
 from slipstream._moving.columns import IPoints, Lines, MBools, MPoints, MReals, Periods, Points, Temporals, freeze_all
 from slipstream._moving.operators import movement
 from slipstream._moving.registry import FUNCTIONS, Found, Function, Result, null_rows
@@ -295,6 +295,8 @@ ON_ARROW: dict[str, tuple[types.Type, Callable[..., pa.Array], int]] = {
     "circle": (types.REGION, _circle, 3),
     "united": (types.PERIODS, _united, 1),
     "problem": (types.TEXT, _problem, 1),
+    "to_lonlat": (globe.LONLAT, globe.to_lonlat, 2),
+    "geodesic_length": (types.REAL, globe.geodesic_length, 2),
     **_lift_operators(),
 }
 
@@ -375,4 +377,9 @@ def operator(name: str) -> Callable[..., Column]:
         returns, call, arity = function.returns, function, function.arity
     workers.use_this_python()
     made: Callable[..., Column] = _arrow_udf(call, arity, returns.sql)
-    return made
+
+    def apply(*given: Column | str) -> Column:
+        mixing.refuse_mixed(name, given)
+        return made(*given)
+
+    return apply

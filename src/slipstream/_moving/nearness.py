@@ -12,16 +12,36 @@ import numpy as np
 
 from slipstream._moving.columns import Lines, MBools, MPoints, MReals, Periods, Points, freeze, freeze_all
 from slipstream._moving.places import round_inward, when_near_each
-from slipstream._moving.timeline import carry, first_least, lay_out, meet, sequence, sequences, units, vertices
+from slipstream._moving.timeline import first_least, interpolate, lay_out, meet, sequence, sequences, units, vertices
 from slipstream._moving.types import MICROS
 from slipstream._tools.numba_tools import Bools, Floats, Ints, Longs, compiled
+
+
+@compiled
+def _place(m: MPoints, i: int, t: int) -> tuple[float, float]:
+    """Return the position at ``t``, at vertex ``i`` or after it."""
+    if m.t[i] == t:
+        return m.x[i], m.y[i]
+    return interpolate(m.t[i], m.t[i + 1], m.x[i], m.x[i + 1], t), interpolate(
+        m.t[i], m.t[i + 1], m.y[i], m.y[i + 1], t
+    )
+
+
+@compiled
+def _differences(t: Longs, a: MPoints, first: Ints, b: MPoints, second: Ints) -> tuple[Floats, Floats]:
+    """Return ``a - b`` at instants, from the vertices of both that these follow."""
+    x, y = np.empty(len(t)), np.empty(len(t))
+    for k in range(len(t)):
+        ax, ay = _place(a, first[k], t[k])
+        bx, by = _place(b, second[k], t[k])
+        x[k], y[k] = ax - bx, ay - by
+    return x, y
 
 
 def relative(a: MPoints, b: MPoints) -> MPoints:
     """Return the moving points ``a - b``, while both are defined."""
     line, first, second = meet(a, b)
-    x = carry(line, first, a, a.x) - carry(line, second, b, b.x)
-    y = carry(line, first, a, a.y) - carry(line, second, b, b.y)
+    x, y = _differences(line.t, a, first, b, second)
     return MPoints(line.rows, line.t, x, y, line.parts, line.starts)
 
 

@@ -39,6 +39,8 @@ _INVERSE = (
 
 #: the largest distance from the central meridian, in metres: lengths are off by 1 % there
 FARTHEST = 900_000.0
+#: degrees from the central meridian beyond which the series must not be tried
+_WIDEST = 80.0
 
 #: degrees per second below which movements count as degrees: a car at 100 km/h makes 0.0003
 _SLOW = 0.01
@@ -119,13 +121,24 @@ class Plane:
     def project(self, lon: npt.ArrayLike, lat: npt.ArrayLike) -> tuple[Floats, Floats]:
         """Project degrees to metres east and north; reject places off the globe or too far from the meridian."""
         lon_, lat_ = np.asarray(lon, float), np.asarray(lat, float)
-        _reject(~((np.abs(lon_) <= 180) & (np.abs(lat_) <= 90)), lon_, lat_, "not degrees")
-        east = (lon_ - self.lon + 180) % 360 - 180
-        _reject(np.abs(east) > 80, lon_, lat_, f"too far from the plane's meridian {self.lon:g}")
-        xi, eta = _to_plane(np.radians(east), np.radians(lat_))
+        _reject(~_on_globe(lon_, lat_), lon_, lat_, "not degrees")
+        x, y = self.project_reachable(lon_, lat_)
+        _reject(np.isnan(x), lon_, lat_, f"too far from the plane's meridian {self.lon:g}")
+        return x, y
+
+    def project_reachable(self, lon: Floats, lat: Floats) -> tuple[Floats, Floats]:
+        """Project degrees to metres; places off the globe or too far from the meridian become NaN.
+
+        >>> x, y = Plane.utm(33).project_reachable(np.array([15.0, 95.0]), np.array([0.0, 0.0]))
+        >>> x.tolist(), y.tolist()
+        ([500000.0, nan], [0.0, nan])
+        """
+        east = (lon - self.lon + 180) % 360 - 180
+        near = _on_globe(lon, lat) & (np.abs(east) <= _WIDEST)
+        xi, eta = _to_plane(np.radians(np.where(near, east, 0.0)), np.radians(np.where(near, lat, 0.0)))
         x, y = self.scale * _RADIUS * eta, self.scale * (_RADIUS * xi - _meridian(self.lat))
-        _reject(np.abs(x) > FARTHEST, lon_, lat_, f"too far from the plane's meridian {self.lon:g}")
-        return self.x0 + x, self.y0 + y
+        near &= np.abs(x) <= FARTHEST
+        return np.where(near, self.x0 + x, np.nan), np.where(near, self.y0 + y, np.nan)
 
     def locate(self, x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Floats, Floats]:
         """Return longitudes and latitudes of places in the plane: the inverse of :meth:`project`."""
@@ -133,6 +146,10 @@ class Plane:
         xi = ((np.asarray(y, float) - self.y0) / self.scale + _meridian(self.lat)) / _RADIUS
         lon, lat = _to_globe(xi, eta)
         return (np.degrees(lon) + self.lon + 180) % 360 - 180, np.degrees(lat)
+
+
+def _on_globe(lon: Floats, lat: Floats) -> Bools:
+    return np.asarray((np.abs(lon) <= 180) & (np.abs(lat) <= 90))
 
 
 def _reject(bad: Bools, lon: Floats, lat: Floats, why: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,7 @@ import shapely
 from slipstream._errors import BadInput
 from slipstream._moving.columns import Lines, Points
 from slipstream._moving.timeline import offsets
+from slipstream._tools.numba_tools import Longs
 
 _HINTS = {
     "region": "A region is a POLYGON or MULTIPOLYGON in metres, whose rings do not cross themselves or each other.",
@@ -25,19 +26,30 @@ _HINTS = {
 _KINDS = {"region": ("Polygon", "MultiPolygon"), "line": ("LineString", "MultiLineString"), "point": ("Point",)}
 
 
-def parse(texts: pa.Array, how: Callable[..., Any], what: str) -> list[Any]:
-    """Parse a column of shapes; null stays None, an invalid one is refused with its row."""
-    shapes = []
-    for row, text in enumerate(texts.to_pylist()):
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                shape = None if text is None else how(text)
-        except (shapely.errors.ShapelyError, ValueError, TypeError) as error:
-            reason = str(error).splitlines()[0]
-            raise _refused(what, f"row {row + 1} of {len(texts)}", reason) from error
-        shapes.append(None if shape is None else checked(shape, what, f"row {row + 1} of {len(texts)}"))
-    return shapes
+class Parsed(NamedTuple):
+    """The shapes of a column: each different one once, and which one each row has, -1 for none."""
+
+    shapes: list[Any]
+    row: Longs
+
+
+def parse(texts: pa.Array, how: Callable[[Any], Any], what: str) -> Parsed:
+    """Parse a column of shapes, each text once; an invalid one is refused with its row."""
+    encoded = texts.dictionary_encode()
+    row = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    places = [f"row {int(np.argmax(row == k)) + 1} of {len(texts)}" for k in range(len(encoded.dictionary))]
+    found = zip(encoded.dictionary.to_pylist(), places, strict=True)
+    return Parsed([_parse(text, how, what, where) for text, where in found], row)
+
+
+def _parse(text: Any, how: Callable[[Any], Any], what: str, where: str) -> Any:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            shape = how(text)
+    except (shapely.errors.ShapelyError, ValueError, TypeError) as error:
+        raise _refused(what, where, str(error).splitlines()[0]) from error
+    return checked(shape, what, where)
 
 
 def _refused(what: str, where: str, reason: str) -> BadInput:
@@ -59,8 +71,6 @@ def checked(shape: Any, what: str, where: str) -> Any:
 
 def _parts(shape: Any) -> list[Any]:
     """Return the lines of a shape, the rings of a region without their repeated last corner."""
-    if shape is None:
-        return []
     parts = []
     for part in getattr(shape, "geoms", [shape]):
         rings = [part.exterior, *part.interiors] if part.geom_type == "Polygon" else [part]
@@ -84,7 +94,7 @@ def lines(shapes: Sequence[Any]) -> Lines:
 
 def points(shapes: Sequence[Any]) -> Points:
     """Return a column of points."""
-    places = np.array([(np.nan, np.nan) if shape is None else (shape.x, shape.y) for shape in shapes]).reshape(-1, 2)
+    places = shapely.get_coordinates(shapes)
     return Points(np.ascontiguousarray(places[:, 0]), np.ascontiguousarray(places[:, 1]))
 
 

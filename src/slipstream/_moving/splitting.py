@@ -7,24 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from slipstream._moving import timeline
-from slipstream._moving.columns import Listed, MPoints, Periods, Temporals, freeze, freeze_all
+from slipstream._moving.columns import Listed, MPoints, Periods, Temporals, freeze, freeze_all, gather, take_rows
 from slipstream._moving.motion import concatenate, definition_times, positions_at, restrict
 from slipstream._moving.timeline import Sequences, lasts, lay_out, offsets, sequences
 from slipstream._moving.types import REACH
 from slipstream._tools.numba_tools import Bools, Floats, Ints, Longs
-
-
-def take_rows(m: MPoints, row: Longs) -> MPoints:
-    """Return some rows, each possibly several times."""
-    size, parts = np.diff(m.rows)[row], np.diff(m.parts)[row]
-    rows, places = _gather(m.rows[:-1][row], size)
-    part_rows, part_places = _gather(m.parts[:-1][row], parts)
-    return MPoints(rows, m.t[places], m.x[places], m.y[places], part_rows, m.starts[part_places])
-
-
-def _gather(first: Longs | Ints, size: Longs | Ints) -> tuple[Ints, Longs]:
-    rows = np.concatenate(([0], np.cumsum(size))).astype(np.int32)
-    return rows, np.arange(rows[-1]) + np.repeat(first - rows[:-1], size)
 
 
 def each_period(m: MPoints, periods: Periods) -> tuple[Longs, Listed]:
@@ -54,7 +41,7 @@ def by_sequence(m: MPoints, found: Sequences | None = None) -> Listed:
     """Return each sequence as a moving point, or other runs of vertices."""
     of = found or sequences(m)
     size = of.last - of.first + 1
-    rows, places = _gather(of.first, size)
+    rows, places = gather(of.first, size)
     n = len(of.row)
     made = MPoints(rows, m.t[places], m.x[places], m.y[places], np.arange(n + 1, dtype=np.int32), np.zeros(n, np.int32))
     return Listed(offsets(of.row, 1, len(m.rows) - 1), made)

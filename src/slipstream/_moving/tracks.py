@@ -191,7 +191,7 @@ def _check_frame(crs: Any, points: dict[str, MovingPoint], units: str | None) ->
         check_metres(points.values(), "frame", "its coordinates", hint, units)
 
 
-def to_movingpandas(points: dict[str, MovingPoint], crs: str) -> Any:
+def to_movingpandas(points: dict[str, MovingPoint], crs: str | None) -> Any:
     """Convert to a MovingPandas TrajectoryCollection, one trajectory per sequence."""
     movingpandas = _import_library("movingpandas")
     frame = to_geopandas(points, crs)

@@ -22,9 +22,7 @@ def own(moving: Temporals) -> Temporals:
     """Return a value without what its arrays hold beyond its rows, as slices of Arrow columns do."""
     inner, sequences = slice(moving.rows[0], moving.rows[-1]), slice(moving.parts[0], moving.parts[-1])
     rows, parts = (moving.rows - moving.rows[0]).astype(np.int32), (moving.parts - moving.parts[0]).astype(np.int32)
-    flat = moving.value[inner] if isinstance(moving.value, np.ndarray) else moving.value.slice(inner.start, len(rows))
-    if not isinstance(moving.value, np.ndarray):
-        flat = moving.value.slice(inner.start, inner.stop - inner.start)
+    flat = moving.value[inner]
     return Temporals(rows, moving.t[inner], flat, parts, moving.starts[sequences], moving.interpolation)
 
 

@@ -15,7 +15,7 @@ two minutes and (600, 400) four minutes later; ``van-2`` takes the same way a mi
 
 from __future__ import annotations
 
-from slipstream._moving.functions import register
+from slipstream._moving.mixing import check_systems
 from slipstream.functions.aggregates import (
     density,
     flows,
@@ -38,6 +38,7 @@ from slipstream.functions.edits import (
     squish,
     tiles,
 )
+from slipstream.functions.geodesy import geodesic_length, to_lonlat
 from slipstream.functions.movement import (
     acceleration,
     always_dwithin,
@@ -136,6 +137,7 @@ from slipstream.functions.points import (
     united,
     val,
 )
+from slipstream.functions.registering import register
 from slipstream.functions.shapes import (
     line_from_wkt,
     line_to_wkt,
@@ -164,6 +166,7 @@ __all__ = [
     "atperiods",
     "atperiods_each",
     "box",
+    "check_systems",
     "circle",
     "common_periods",
     "concat_all",
@@ -183,6 +186,7 @@ __all__ = [
     "final",
     "flows",
     "frechet",
+    "geodesic_length",
     "hausdorff",
     "initial",
     "inside",
@@ -252,6 +256,7 @@ __all__ = [
     "tmul",
     "tne",
     "tnot",
+    "to_lonlat",
     "to_tfloat",
     "to_tint",
     "to_ttext",

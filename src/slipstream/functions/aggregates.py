@@ -76,9 +76,9 @@ def density(trips: DataFrame, metres: float, *, trip: str = "Trip", seconds: flo
 
     >>> import slipstream.functions as sf
     >>> sf.density(trips, 400).orderBy("x", "y").toPandas()
-           x    y  visits     seconds
-    0    0.0  0.0       3  759.999998
-    1  400.0  0.0       2  320.000000
+           x    y  visits  seconds
+    0    0.0  0.0       3    760.0
+    1  400.0  0.0       2    320.0
     """
     from pyspark.sql import functions as sf
 

@@ -18,10 +18,10 @@ import shapely
 from slipstream._berlinmod.dataset import Dataset
 from slipstream._berlinmod.exchange.load import INSTANTS, UNITS
 from slipstream._berlinmod.layout import FORMATS, SAMPLES
-from slipstream._berlinmod.roads.street_network import StreetNetwork
 from slipstream._errors import BadArgument
 from slipstream._moving import types
 from slipstream._moving.columns import MPoints, read, write
+from slipstream._roads.network import StreetNetwork
 from slipstream._spark.session import in_utc
 from slipstream._tools.staging import staged_folder
 
@@ -159,7 +159,7 @@ def _streets(network: StreetNetwork) -> Iterator[tuple[int, list[tuple[float, fl
     for edge in range(network.edges):
         a, b = network.shape[edge], network.shape[edge + 1]
         places = list(zip(network.shape_x[a:b].tolist(), network.shape_y[a:b].tolist(), strict=True))
-        if places <= places[::-1]:
+        if network.reverse[edge] < 0 or places <= places[::-1]:
             yield edge, places
 
 

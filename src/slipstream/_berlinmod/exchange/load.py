@@ -36,13 +36,14 @@ from slipstream._berlinmod.exchange import heads
 from slipstream._berlinmod.exchange.heads import Head
 from slipstream._berlinmod.generator import write_samples
 from slipstream._berlinmod.layout import HOLDS_FILES, check_files, find_file
-from slipstream._berlinmod.roads.street_files import csv_streets, metre_streets, read_text
-from slipstream._berlinmod.roads.street_network import Street, StreetNetwork, build
 from slipstream._errors import MALFORMED, BadInput
 from slipstream._moving import plane, types
 from slipstream._moving.columns import MPoints, Points, read, write
 from slipstream._moving.formats import DEGREES
 from slipstream._moving.value import instant, micros
+from slipstream._roads.building import build
+from slipstream._roads.lists import csv_streets, metre_streets, read_text
+from slipstream._roads.network import Street, StreetNetwork
 from slipstream._spark.session import in_utc
 from slipstream._tools.numba_tools import Floats, Longs, compiled
 from slipstream._tools.staging import staged_folder

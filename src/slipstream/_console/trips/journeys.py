@@ -22,12 +22,12 @@ import pyarrow.parquet as pq
 from slipstream._archive.ended_trips import APART
 from slipstream._archive.trip_tables import TRIP, TRIPS, is_archive, is_linear_city, read_trips, trip_outputs
 from slipstream._berlinmod.dataset import FORMAT, Dataset
-from slipstream._berlinmod.roads.street_network import StreetNetwork
 from slipstream._console.workspace import Workspace, format_of
 from slipstream._errors import BadArgument, BadInput
 from slipstream._io import outputs
 from slipstream._moving import motion, places
 from slipstream._moving.columns import Lines, MPoints, Periods, freeze, read
+from slipstream._roads.network import StreetNetwork
 from slipstream._tools.numba_tools import Floats, Ints, Longs
 
 SECOND = 1_000_000

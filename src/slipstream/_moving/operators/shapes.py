@@ -10,7 +10,7 @@ import shapely
 
 from slipstream._errors import BadArgument
 from slipstream._moving import shapes, types
-from slipstream._moving.columns import Lines, is_text
+from slipstream._moving.columns import Lines, Points, is_text, take_rows
 from slipstream._moving.registry import Found, Result, operator
 
 
@@ -23,9 +23,12 @@ def _parsed(texts: Any, how: Any, what: str, *, of_bytes: bool = False) -> Found
             hint=f"Pass {'bytes' if of_bytes else 'text'}.",
             code="bad-type",
         )
-    found = shapes.parse(texts, how, what)
-    made = shapes.points(found) if what == "point" else shapes.lines(found)
-    return Found(np.array([shape is not None for shape in found], np.bool_), made)
+    found, row = shapes.parse(texts, how, what)
+    if what == "point":
+        places = shapes.points(found)
+        return Found(row >= 0, Points(*(np.append(values, np.nan)[row] for values in places)))
+    # a row without a shape takes an empty one, the last
+    return Found(row >= 0, take_rows(shapes.lines([*found, shapely.Point()]), row % (len(found) + 1)))
 
 
 @operator(types.REGION)

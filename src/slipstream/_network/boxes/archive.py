@@ -129,8 +129,8 @@ class Archive(Operator):
 
     def step(self, state: State, tuples: Train) -> Mapping[str, Train]:
         """Add points; returns the trips that are over, and rejects."""
-        reason, micros = np.full(len(tuples), FINE, np.uint8), _to_micros(tuples[self.time])
-        reason[_is_invalid_time(tuples[self.time])] = TIME
+        reason, micros = np.full(len(tuples), FINE, np.uint8), to_micros(tuples[self.time])
+        reason[is_invalid_time(tuples[self.time])] = TIME
         reason[self._find_unusable(tuples)] = NULL
         trips: OpenTrips = state["open"].open
         whole = np.flatnonzero(reason == FINE)
@@ -215,14 +215,15 @@ class Archive(Operator):
         return triggers.take(np.repeat(order, size)).with_columns(columns)
 
 
-def _to_micros(seconds: Array) -> Longs:
+def to_micros(seconds: Array) -> Longs:
     """Convert seconds to microseconds; the result is arbitrary for invalid times."""
     with np.errstate(invalid="ignore"):
         bounded = np.clip(seconds, _FIRST, _END)
         return np.asarray(np.nan_to_num(np.round(bounded * _MICROS))).astype(np.int64)
 
 
-def _is_invalid_time(seconds: Array) -> Bools:
+def is_invalid_time(seconds: Array) -> Bools:
+    """Return which times are in no year from 1 to 9999."""
     return np.asarray((seconds < _FIRST) | (seconds >= _END))
 
 

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from slipstream._berlinmod.roads.street_network import FREEWAY, MAIN, SIDE, Street, StreetNetwork, build
+from slipstream._roads.building import build
+from slipstream._roads.network import Street, StreetNetwork
 from slipstream._tools.numba_tools import uniform
+
+#: km/h
+SIDE, MAIN, FREEWAY = 30.0, 50.0, 70.0
 
 RINGS = 47
 #: crossings on the innermost ring; the number doubles where they would be too far apart

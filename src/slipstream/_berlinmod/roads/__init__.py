@@ -1,1 +1,0 @@
-"""Street networks: read from files or generated, and the graph that vehicles drive on."""

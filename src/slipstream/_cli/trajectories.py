@@ -1,0 +1,265 @@
+"""``slipstream trajectories``: build trips of any table of positions, describe, draw and export them."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from slipstream._cli.common.checks import check_new, check_there, check_writable
+from slipstream._cli.common.commands import Family
+from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, start_spark
+from slipstream._cli.common.overwriting import HINT, Overwrite, replacing
+from slipstream._cli.common.tables import count_nouns
+from slipstream._errors import BadArgument
+from slipstream._spark.session import LOCAL
+from slipstream._tools.progress import say
+from slipstream._tools.staging import check_makeable
+
+app = Family(
+    name="trajectories",
+    help="Trips of your own positions: build them of any table, describe them, draw a map, export.",
+    epilog="Start with: slipstream trajectories build positions.csv --columns id=vin,time=ts --out trips",
+    no_args_is_help=True,
+)
+
+Data = Annotated[Path, typer.Argument(metavar="DATA", help="A folder that `trajectories build` made.")]
+_NO_DATA = "`slipstream trajectories build INPUT --out DATA` makes one."
+#: what --columns may name
+_COLUMNS = ("id", "time", "lon", "lat", "x", "y")
+
+
+def add_to(root: typer.Typer) -> None:
+    """Put the commands on the command line."""
+    root.add_typer(app)
+
+
+@app.command()
+def build(
+    input_: Annotated[
+        Path,
+        typer.Argument(
+            metavar="INPUT",
+            help="A file or folder of CSV, Parquet, GPX, GeoLife (.plt) or GTFS-realtime (.pb), or a Delta table.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="The folder to write.")],
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--columns",
+            metavar="COLUMN=FIELD,...",
+            help="Which column of the input is the id, the time and the place: id=vin,time=ts,lon=x,lat=y. With --crs, "
+            "x= and y= name coordinates in that system.",
+        ),
+    ] = None,
+    gap: Annotated[str, typer.Option(help="A longer silence ends a trip: 90s, 5m, 2h or '5 minutes'.")] = "5 minutes",
+    max_speed: Annotated[
+        str,
+        typer.Option(
+            metavar="SPEED",
+            help="Reject positions that only a faster movement reaches: '200 km/h'.",
+            show_default=False,
+        ),
+    ] = "",
+    crs: Annotated[
+        str,
+        typer.Option(
+            "--crs", metavar="CRS", help="The reference system of the coordinates. [default: EPSG:4326, degrees]"
+        ),
+    ] = "",
+    to: Annotated[
+        str,
+        typer.Option("--to", metavar="CRS", help="The system of the trips, in metres. [default: a UTM zone]"),
+    ] = "",
+    keep: Annotated[
+        str, typer.Option(metavar="COLUMN,...", help="More columns; a trip has their first values.", show_default=False)
+    ] = "",
+    format_: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            help="How the input is written: csv, parquet, delta, gpx, geolife or gtfs; by default its name decides.",
+            show_default=False,
+        ),
+    ] = "",
+    time_unit: Annotated[
+        str, typer.Option(help="The unit of times that are numbers: s, ms, us or ns since 1970.", show_default=False)
+    ] = "",
+    time_format: Annotated[
+        str,
+        typer.Option(help="The pattern of times, such as 'dd/MM/yyyy HH:mm:ss'; else ISO 8601.", show_default=False),
+    ] = "",
+    time_zone: Annotated[str, typer.Option(help="The zone of times without one.")] = "UTC",
+    as_of: Annotated[
+        str, typer.Option(metavar="VERSION", help="The version of a Delta table: a number or an instant.")
+    ] = "",
+    metres: Annotated[bool, typer.Option("--metres", help="Read x and y that look like degrees as metres.")] = False,
+    max_rejects: MaxRejects = 1.0,
+    overwrite: Overwrite = False,
+    master: Master = LOCAL,
+    conf: Conf = None,
+    as_json: Json = False,
+) -> None:
+    """Build trips of positions: sort, remove duplicates and jumps, cut at silences.
+
+    OUT/trips has a row per trip (id, number, the moving point Trip) and OUT/rejects every position that is in no trip,
+    with its reason: Parquet files that any reader opens. All rows are accounted for.
+
+    Examples:
+
+    `slipstream trajectories build gps.csv --columns id=vin,time=ts --out trips` longitudes and latitudes
+
+    `slipstream trajectories build rides --out trips --gap 10m` a folder of GPX files
+
+    `slipstream trajectories build ais.csv --columns id=MMSI,time=BaseDateTime,lon=LON,lat=LAT --out ships` AIS
+    """
+    check_there(input_, hint="Give a file of positions or a folder of them.")
+    if not overwrite:
+        check_new(out, hint=HINT)
+    from slipstream._moving.systems import System, require_metric
+    from slipstream._trajectories.inputs import Input
+    from slipstream._trajectories.mapping import make_mapping
+    from slipstream._trajectories.trip_rules import Rules
+
+    named = _parse_columns(columns or [])
+    mapping = make_mapping(
+        **named,
+        crs=crs or None,
+        keep=tuple(name.strip() for name in keep.split(",") if name.strip()),
+        unit=time_unit,
+        form=time_format,
+        zone=time_zone,
+    )
+    rules = Rules.parse(gap, max_speed or None)
+    target = require_metric(System.parse(to), "--to") if to else None
+    source = Input.find(input_, format_, as_of or None)
+    mapping = mapping.find(source.columns, str(input_))
+
+    from slipstream._trajectories import data
+    from slipstream._trajectories.building import build as build_trips
+    from slipstream._trajectories.inputs import read_frame
+
+    spark = start_spark("trajectories build", master, conf)
+    started = time.perf_counter()
+    built = build_trips(read_frame(spark, source), mapping, rules, to=target, units="m" if metres else None)
+    options = {"input": str(input_), "gap": gap, "max_speed": max_speed, "columns": named, "keep": list(mapping.keep)}
+    with replacing(out, overwrite, data.MANIFEST):
+        made = data.write(built, out, options)
+    show(_summarise(made) | {"seconds": round(time.perf_counter() - started, 1)}, as_json=as_json, title=str(out))
+    check_rejects(made.counts.rejected, made.counts.rows, max_rejects, out / data.REJECTS)
+
+
+def _parse_columns(pairs: list[str]) -> dict[str, str]:
+    """Read --columns: id=vin,time=ts; what is not named has its own name, and the place is found."""
+    found = {"id": "id", "time": "time", "lon": "", "lat": "", "x": "", "y": ""}
+    for pair in (part.strip() for one in pairs for part in one.split(",")):
+        name, separator, column = pair.partition("=")
+        if not separator or name not in _COLUMNS or not column:
+            raise BadArgument(
+                f"--columns {pair}: not a column.",
+                hint=f"Write COLUMN=FIELD, with one of {', '.join(_COLUMNS)}, as in id=vin,time=ts.",
+                code="malformed-value",
+                found=pair,
+                expected=[*_COLUMNS],
+            )
+        found[name] = column
+    return found
+
+
+def _summarise(made: Any) -> dict[str, Any]:
+    from slipstream._api.trip_origins import count_facts
+
+    system = made.system
+    return count_facts(made.counts) | {"crs": made.crs or "metres", "system": system.title if system else ""}
+
+
+@app.command()
+def describe(data: Data, as_json: Json = False) -> None:
+    """Describe trips: how many, when and where, how long and how fast. Needs no Spark.
+
+    Example: `slipstream trajectories describe trips`
+    """
+    check_there(data, hint=_NO_DATA)
+    from slipstream._trajectories.data import Data as Folder
+    from slipstream._trajectories.describing import describe as describe_trips
+
+    opened = Folder.open(data)
+    show(_summarise(opened) | describe_trips(opened), as_json=as_json, title=str(data))
+
+
+@app.command()
+def draw(
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", help="A map (.html) or a picture (.png, .svg, .pdf).")] = Path(
+        "map.html"
+    ),
+    trips: Annotated[int, typer.Option("--trips", min=1, metavar="N", help="How many trips to draw.")] = 5_000,
+    as_json: Json = False,
+) -> None:
+    """Draw trips: a page with a map, a slider for the time and colours for the speed, or a picture. Needs no Spark.
+
+    The page has everything in it, loads nothing, and works offline.
+
+    Examples:
+
+    `slipstream trajectories draw trips --out map.html`
+
+    `slipstream trajectories draw trips --out map.png --trips 500`
+    """
+    check_there(data, hint=_NO_DATA)
+    check_writable(out, "--out")
+    from slipstream._trajectories import trip_maps
+    from slipstream._trajectories.data import Data as Folder
+
+    trip_maps.check_format(out)
+    opened = Folder.open(data)
+    found = trip_maps.draw(opened.read_some(trips), opened.crs, data.name, out)
+    facts = {"out": str(out), "trips": found.trips, "of": opened.counts.trips, "every_nth_position": found.step}
+    if as_json:
+        show(facts, as_json=True)
+    else:
+        what = "Map" if out.suffix.lower() == trip_maps.HTML else "Picture"
+        say(f"{what}: {out} ({count_nouns(found.trips, 'trip')})")
+
+
+@app.command()
+def export(
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", help="The file to write; for GPX, the folder.")],
+    format_: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            help="geoparquet, geometry, temporalparquet, mfjson, geojson, gpx, kml or wkt; else the name decides.",
+            show_default=False,
+        ),
+    ] = "",
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Write trips in a format of others. Needs no Spark.
+
+    geoparquet and geometry have the path of each trip; all other formats have its times too. temporalparquet is
+    MobilityDB's convention: MEOS values that MobilityDB, MobilityDuck and PyMEOS read. geojson is what kepler.gl plays.
+
+    Examples:
+
+    `slipstream trajectories export trips --format temporalparquet --out trips.parquet`
+
+    `slipstream trajectories export trips --out trips.kml`
+    """
+    check_there(data, hint=_NO_DATA)
+    if out.exists() and not overwrite:
+        raise BadArgument(f"--out {out}: exists.", hint=HINT, code="exists")
+    check_makeable(out)
+    from slipstream._trajectories.data import Data as Folder
+    from slipstream._trajectories.exchange import interchange
+
+    chosen = interchange.choose_format(out, format_)
+    opened = Folder.open(data)
+    with replacing(out, overwrite, "*.gpx"):
+        interchange.export(opened.read_batches(), opened.crs, out, chosen)
+    show({"out": str(out), "format": chosen, "trips": opened.counts.trips}, as_json=as_json)

@@ -1,0 +1,1 @@
+"""Map matching: which roads a vehicle was on, from its positions, by a hidden Markov model."""

@@ -1,0 +1,67 @@
+"""Read a street network from any file that has one, by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from slipstream._errors import BadArgument
+from slipstream._roads import stored
+from slipstream._roads.building import Draft, Repairs, finish
+from slipstream._roads.lists import csv_streets, geojson_streets, metre_streets, secondo_streets
+from slipstream._roads.network import StreetNetwork
+from slipstream._roads.osm import osm_streets
+from slipstream._roads.sumo import sumo_streets
+
+_IN_METRES = {".data": secondo_streets, ".csv": csv_streets}
+_WITH_PLANE: dict[str, Callable[[Path], Draft]] = {
+    ".geojson": geojson_streets,
+    ".json": geojson_streets,
+    ".pbf": osm_streets,
+    ".osm": osm_streets,
+    ".xml": sumo_streets,
+}
+
+
+def read_network(path: Path, *, metres: bool = False, label: str = "--network ") -> StreetNetwork:
+    """Read the network in a file, by its extension, or in a folder that ``roads import`` wrote."""
+    if path.is_dir():
+        return stored.open_roads(path)
+    return import_network(path, metres=metres, label=label)[0]
+
+
+def import_network(
+    path: Path, *, metres: bool = False, keep_pieces: bool = False, label: str = ""
+) -> tuple[StreetNetwork, Repairs]:
+    """Read the network in a file, and what was repaired.
+
+    OpenStreetMap, and GeoJSON unless it says otherwise, are in degrees: they are projected to the UTM zone of their
+    centre, whose code the network keeps. The others are in metres: coordinates that look like degrees are rejected
+    unless ``metres`` is set.
+    """
+    check_kind(path, label)
+    draft = _draft(path, metres)
+    return finish(draft, str(path), keep_pieces=keep_pieces), draft.repairs
+
+
+def check_kind(path: Path, label: str = "") -> None:
+    """Refuse a file that is missing or of no known kind."""
+    if not path.is_file():
+        raise BadArgument(
+            f"{label}{path}: no such file.", hint="Give a file of streets.", code="no-such-file", found=path
+        )
+    if _ending(path) not in (*_IN_METRES, *_WITH_PLANE) or (_ending(path) == ".xml" and ".net.xml" not in path.name):
+        known = ", ".join([*_IN_METRES, *_WITH_PLANE]).replace(".xml", ".net.xml")
+        raise BadArgument(
+            f"{label}{path}: unknown file type.", hint=f"Supported extensions: {known}.", code="wrong-file-type"
+        )
+
+
+def _ending(path: Path) -> str:
+    return Path(path.name.removesuffix(".gz")).suffix
+
+
+def _draft(path: Path, metres: bool) -> Draft:
+    if (ending := _ending(path)) in _IN_METRES:
+        return Draft(metre_streets(_IN_METRES[ending](path), path, metres=metres))
+    return _WITH_PLANE[ending](path)

@@ -1,0 +1,115 @@
+"""How much of the roads that were driven is found: on Berlin's streets, and on recorded drives with a known route."""
+
+from __future__ import annotations
+
+import csv
+import os
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+import shapely
+
+from roads.driven import Observed, drives, mismatch, observe
+from slipstream._berlinmod.streets import read_network
+from slipstream._berlinmod.synthetic_city import synthetic_network
+from slipstream._moving.plane import Plane
+from slipstream._roads.building import build
+from slipstream._roads.matching.kernel import ON
+from slipstream._roads.matching.matcher import Matcher
+from slipstream._roads.matching.model import Model
+from slipstream._roads.network import Street
+
+#: noise in metres, seconds between positions, and the largest share of wrong metres
+CASES = [
+    *[(5, 1, 0.02), (5, 5, 0.01), (5, 15, 0.015), (5, 30, 0.02)],
+    *[(10, 1, 0.03), (10, 5, 0.01), (10, 15, 0.015), (10, 30, 0.025)],
+    *[(20, 1, 0.05), (20, 5, 0.015), (20, 15, 0.02), (20, 30, 0.03)],
+]
+
+
+def test_the_roads_of_drives_in_berlin_are_found(real_data):
+    network = read_network(real_data / "berlinmod" / "streets.data")
+    driven = drives(network, 40)
+    matchers = {noise: Matcher(network, Model(noise=noise)) for noise in (5, 10, 20)}
+    for noise, every, most in CASES:
+        seen = observe(driven, every, noise)
+        matched = matchers[noise].match(seen.rows, seen.t, seen.x, seen.y)
+        found = mismatch(matchers[noise], driven, seen, matched)
+        print(f"noise {noise} m, every {every} s: {found:.2%} of the metres are wrong")
+        assert found < most, (noise, every)
+        assert (matched.status == ON).all()
+
+
+def test_a_lag_of_thirty_seconds_finds_almost_the_same_roads():
+    network = synthetic_network()
+    driven = drives(network, 15)
+    seen = observe(driven, 5, 10)
+    whole, live = (Matcher(network, Model(noise=10, lag=lag)) for lag in (None, 30))
+    one, other = (matcher.match(seen.rows, seen.t, seen.x, seen.y) for matcher in (whole, live))
+    print(f"{(one.edge == other.edge).mean():.2%} of the positions are on the same edge")
+    assert (one.edge == other.edge).mean() > 0.96
+    assert mismatch(live, driven, seen, other) < 0.02
+
+
+@pytest.mark.long
+def test_a_second_opinion_agrees(tmp_path):
+    """fastmm, another implementation of the model; at 5 m of noise there is little to disagree about."""
+    from roads.second_opinion import SecondOpinion
+
+    network = synthetic_network()
+    driven = drives(network, 10)
+    seen = observe(driven, 5, 5)
+    ours = Matcher(network, Model(noise=5)).match(seen.rows, seen.t, seen.x, seen.y)
+    theirs = SecondOpinion(network, 5.0, tmp_path).match(seen)
+    known = theirs >= 0
+    print(f"{(theirs[known] == ours.edge[known]).mean():.2%} of {known.sum():,} positions are on the same edge")
+    assert known.mean() > 0.95
+    assert (theirs[known] == ours.edge[known]).mean() > 0.95
+
+
+#: the folder data/floating-car-data of the ground truth of Hof (github.com/iisys-hof/map-matching-2)
+HOF = os.environ.get("SLIPSTREAM_HOF", "")
+
+
+@pytest.mark.long
+def test_the_recorded_drives_of_hof():
+    """On a network of all their routes, as the data set has no map: how many positions are off their own route."""
+    if not HOF:
+        pytest.skip("set SLIPSTREAM_HOF to the folder data/floating-car-data of iisys-hof/map-matching-2")
+    csv.field_size_limit(1 << 30)
+    plane = Plane.utm(32)
+    truth = {row["id"]: _line(row["WKT"], plane) for row in _rows("ground_truth.csv")}
+    streets = [
+        Street(50, [(*a, *b) for a, b in zip(line.coords[:-1], line.coords[1:], strict=True)])
+        for lines in truth.values()
+        for line in shapely.get_parts(lines)
+    ]
+    matcher = Matcher(build(streets, "Hof"), Model(noise=5))
+    points: dict[str, list[tuple[int, float, float]]] = {}
+    for row in _rows("points.csv"):
+        place = shapely.from_wkt(row["geometry"])
+        moment = round(datetime.fromisoformat(row["time"]).timestamp() * 1_000_000)
+        points.setdefault(row["id"], []).append((moment, place.x, place.y))
+    missed = total = 0.0
+    for name, fixes in points.items():
+        t, lon, lat = (np.array(column) for column in zip(*sorted(set(fixes)), strict=True))
+        once = np.r_[True, np.diff(t) > 0]
+        x, y = plane.project(lon[once], lat[once])
+        seen = Observed(np.array([0, len(x)]), t[once], x, y)
+        matched = matcher.match(seen.rows, seen.t, seen.x, seen.y)
+        on = matched.status == ON
+        far = shapely.distance(truth[name], shapely.points(matched.x[on], matched.y[on])) > 1.0
+        missed, total = missed + float(far.sum()), total + len(x)
+    print(f"{missed / total:.2%} of {total:,.0f} positions are matched to a road that was not driven")
+    assert missed / total < 0.05
+
+
+def _rows(name: str) -> list[dict[str, str]]:
+    with (Path(HOF) / name).open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def _line(text: str, plane: Plane) -> shapely.Geometry:
+    return shapely.transform(shapely.from_wkt(text), lambda c: np.round(np.column_stack(plane.project(*c.T)), 2))

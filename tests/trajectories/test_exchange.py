@@ -1,0 +1,180 @@
+"""Formats of others: what they read back, and round trips through our own readers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import geopandas
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import slipstream as ss
+from moving.oracle import moving
+from slipstream._errors import BadArgument, BadInput
+from slipstream._trajectories.exchange.binary import decode_meos, encode_meos
+from slipstream._trajectories.exchange.interchange import WRITERS
+from slipstream._trajectories.inputs import gpx_rows, kml_rows
+
+pymeos = pytest.importorskip("pymeos")
+
+UTM = "EPSG:32633"
+VAN = moving([[(0, 391391.0, 5817855.0), (60, 392069.5, 5817840.25)], [(900, 392069.5, 5817840.25)]])
+BUS = moving([[(1.5, 390000.0, 5817000.0), (90, 390000.0, 5818000.0), (120, 390100.0, 5818000.0)]])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def meos():
+    pymeos.pymeos_initialize("UTC")
+    yield
+    pymeos.pymeos_finalize()
+
+
+@pytest.fixture
+def trips() -> ss.Trips:
+    return ss.Trips.from_points({"van & co": VAN, "bus": BUS}, crs=UTM)
+
+
+def same(found: ss.MovingPoint, expected: ss.MovingPoint, within: float = 0.0) -> bool:
+    apart = max(np.abs(found.x - expected.x).max(), np.abs(found.y - expected.y).max())
+    return found.t.tolist() == expected.t.tolist() and apart <= within
+
+
+SEQUENCES = st.lists(
+    st.lists(st.tuples(st.integers(1, 50), st.floats(-1e6, 1e6), st.floats(-1e6, 1e6)), min_size=1, max_size=4),
+    min_size=1,
+    max_size=3,
+)
+
+
+@given(SEQUENCES, st.sampled_from([0, 32633]))
+def test_meos_reads_what_we_write_and_we_read_what_meos_writes(parts, srid):
+    at, sequences = 0, []
+    for part in parts:
+        sequences.append([((at := at + step), x, y) for step, x, y in part])
+    m = moving(sequences)
+    blob = encode_meos(m, srid)
+    kind = pymeos.TGeomPointSeq if len(parts) == 1 else pymeos.TGeomPointSeqSet
+    theirs = kind.from_wkb(blob)
+    assert theirs.num_instants() == len(m.t)
+    assert theirs.srid() == srid
+    assert theirs.length() == pytest.approx(m.length)
+    back, known = decode_meos(bytes.fromhex(theirs.as_hexwkb()))
+    assert same(back, m)
+    assert (known, back.starts.tolist()) == (srid, m.starts.tolist())
+
+
+def test_temporalparquet_is_read_by_pymeos_and_by_us(trips, tmp_path: Path):
+    out = tmp_path / "trips.parquet"
+    trips.export(out, "temporalparquet")
+    table = pq.read_table(out)
+    footer = json.loads(table.schema.metadata[b"temporal"])
+    assert footer["columns"][footer["primary_temporal_column"]]["encoding"] == "MEOS-WKB"
+    assert table["xmin"].to_pylist() == [391391.0, 390000.0]
+    assert [t.timestamp() for t in table["tmax"].to_pylist()] == [900.0, 120.0]
+    theirs = pymeos.TGeomPointSeqSet.from_wkb(table["Trip"][0].as_py())
+    assert (theirs.srid(), theirs.num_sequences()) == (32633, 2)
+    back = ss.Trips.read(out)
+    assert back.crs == UTM
+    points = back.to_points()
+    assert same(points["van & co"], VAN)
+    assert same(points["bus"], BUS)
+
+
+def test_other_values_of_meos_are_refused(tmp_path: Path):
+    for text in (
+        "Interp=Step;[POINT(1 1)@2000-01-01, POINT(2 2)@2000-01-02]",
+        "[POINT(1 1)@2000-01-01, POINT(2 2)@2000-01-02)",
+    ):
+        with pytest.raises(BadInput, match="MEOS-WKB"):
+            decode_meos(bytes.fromhex(pymeos.TGeomPointSeq(text).as_hexwkb()))
+    for blob in (b"", b"\x01", encode_meos(VAN)[:40], bytes.fromhex(pymeos.TFloatInst("1@2000-01-01").as_hexwkb())):
+        with pytest.raises(BadInput, match="MEOS-WKB"):
+            decode_meos(blob)
+
+
+def test_geoparquet_is_read_by_geopandas(trips, tmp_path: Path):
+    out = tmp_path / "trips.parquet"
+    trips.export(out, "geoparquet")
+    frame = geopandas.read_parquet(out)
+    assert frame.crs.to_epsg() == 32633
+    assert frame.geometry.geom_type.tolist() == ["MultiLineString", "LineString"]
+    assert frame.geometry.length.round(6).tolist() == [round(VAN.length, 6), round(BUS.length, 6)]
+    assert frame["tmin"].iloc[1].timestamp() == 1.5
+
+
+def test_paths_are_parquet_s_own_geometry(trips, tmp_path: Path):
+    out = tmp_path / "trips.parquet"
+    trips.export(out, "geometry")
+    with pq.ParquetFile(out) as file:
+        column = next(c for c in (file.schema.column(n) for n in range(9)) if c.name == "geometry")
+    assert "Geometry" in str(column.logical_type)
+    assert "32633" in str(column.logical_type)
+
+
+@pytest.mark.parametrize("name", ["trips.mfjson", "trips.csv"])
+def test_texts_are_read_back(trips, tmp_path: Path, name: str):
+    trips.export(tmp_path / name)
+    degrees = name.endswith("mfjson")
+    options = {"plane": ss.Plane.utm(33)} if degrees else {"trip": "Trip"}
+    points = ss.Trips.read(tmp_path / name, **options).to_points()
+    assert same(points["van & co"], VAN, 0.02 if degrees else 0.0)
+    assert same(points["bus"], BUS, 0.02 if degrees else 0.0)
+
+
+def test_gpx_and_kml_are_positions_again(trips, tmp_path: Path):
+    trips.export(tmp_path / "gpx", "gpx")
+    trips.export(tmp_path / "trips.kml")
+    file = tmp_path / "gpx" / "bus.gpx"
+    gpx = [row[:4] for row in gpx_rows(f"file:{file}", file.read_bytes())]
+    kml = kml_rows("trips.kml", (tmp_path / "trips.kml").read_bytes())
+    assert {row[0] for row in kml} == {"van & co", "bus"}
+    assert [tuple(map(str, row[:4])) for row in kml if row[0] == "bus"] == [tuple(map(str, row)) for row in gpx]
+    x, y = ss.Plane.utm(33).project([float(row[2]) for row in gpx], [float(row[3]) for row in gpx])
+    assert np.abs(x - BUS.x).max() < 0.02
+    assert np.abs(y - BUS.y).max() < 0.02
+    assert gpx[0][1] == "1970-01-01T00:00:01.500000Z"
+
+
+def test_geojson_has_times_as_kepler_expects_them(trips, tmp_path: Path):
+    trips.export(tmp_path / "trips.geojson")
+    body = json.loads((tmp_path / "trips.geojson").read_text())
+    lines = {feature["properties"]["id"]: feature["geometry"]["coordinates"] for feature in body["features"]}
+    assert [len(place) for place in lines["bus"]] == [4, 4, 4]
+    assert [place[3] for place in lines["bus"]] == [1.5, 90.0, 120.0]
+    assert lines["bus"][0][0] == pytest.approx(13.3799, abs=1e-3)
+
+
+def test_what_has_no_system_is_in_no_format_of_degrees(tmp_path: Path):
+    plain = ss.Trips.from_points({"van": VAN})
+    for format in WRITERS:
+        if format in ("geoparquet", "geometry", "temporalparquet", "wkt"):
+            plain.export(tmp_path / f"{format}.out", format)
+            continue
+        with pytest.raises(BadArgument, match="reference system of the trips is not known"):
+            plain.export(tmp_path / f"{format}.out", format)
+        assert not (tmp_path / f"{format}.out").exists()
+
+
+def test_formats_are_named_or_guessed(trips, tmp_path: Path):
+    with pytest.raises(BadArgument, match="in which format"):
+        trips.export(tmp_path / "trips.parquet")
+    with pytest.raises(BadArgument, match="'shp' is unknown"):
+        trips.export(tmp_path / "trips.parquet", "shp")
+
+
+def test_movingpandas_and_geopandas_know_the_system(trips):
+    frame = trips.to_geopandas()
+    assert frame.crs.to_epsg() == 32633
+    assert ss.Trips.from_geopandas(frame).crs == UTM
+
+
+def test_damaged_temporalparquet_is_refused(tmp_path: Path):
+    table = pa.table({"Trip": pa.array([b"x"], pa.binary())}).replace_schema_metadata({"temporal": '{"columns": 1}'})
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(BadInput, match="not TemporalParquet"):
+        ss.Trips.read(tmp_path / "a.parquet")
