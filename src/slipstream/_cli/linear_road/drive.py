@@ -57,7 +57,9 @@ def drive(
         ),
     ] = "",
     interval: Annotated[float, typer.Option(metavar="SECONDS", help="Of --as gps: between two positions.")] = 10.0,
-    noise: Annotated[float, typer.Option(metavar="METRES", help="Of --as gps: the error of a position.")] = 0.0,
+    noise: Annotated[
+        float, typer.Option(metavar="NUMBER", help="Of --as gps: the error of a position in metres.")
+    ] = 0.0,
     loss: Annotated[float, typer.Option(metavar="SHARE", help="Of --as gps: the share that is lost.")] = 0.0,
     jitter: Annotated[float, typer.Option(metavar="SECONDS", help="Of --as gps: positions are up to so late.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Of --as gps: the same seed gives the same positions.")] = 1,

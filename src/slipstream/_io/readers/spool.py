@@ -23,12 +23,14 @@ _BLOCK = 1 << 18
 
 
 def parse_address(address: str) -> tuple[str, int]:
-    """Read ``tcp:HOST:PORT``.
+    """Read ``tcp:HOST:PORT``, or ``tcp://HOST:PORT``.
 
+    >>> parse_address("tcp:127.0.0.1:7000") == parse_address("tcp://127.0.0.1:7000")
+    True
     >>> parse_address("tcp:127.0.0.1:7000")
     ('127.0.0.1', 7000)
     """
-    match = re.fullmatch(r"tcp:([^/]+):(\d{1,5})", address)
+    match = re.fullmatch(r"tcp:(?://)?([^/:]+):(\d{1,5})", address)
     if not match or not 0 < int(match[2]) < 1 << 16:
         raise BadArgument(f"{address}: not an address.", hint="Write tcp:HOST:PORT.", code="malformed-value")
     return match[1], int(match[2])
