@@ -72,7 +72,9 @@ def match(
     trips: Annotated[Path, typer.Argument(help="Trips: a file or folder of CSV, GPX, WKT or MF-JSON, or an archive.")],
     roads: Annotated[Path, typer.Option("--roads", help="The folder that `roads import` wrote.")],
     out: Annotated[Path, typer.Option("--out", help="The folder to write.")],
-    noise: Annotated[float, typer.Option("--noise", help="The standard deviation of positions, in metres.")] = 10.0,
+    noise: Annotated[
+        float, typer.Option("--noise", metavar="METRES", help="The standard deviation of positions, in metres.")
+    ] = 10.0,
     lag: Annotated[
         float | None, typer.Option("--lag", help="Seconds after which a position is decided, as a stream would.")
     ] = None,

@@ -34,7 +34,7 @@ class Cargo(StrEnum):
 
 def drive(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run to deliver; with --as gps, a data set of trips.")],
-    to: Annotated[str, typer.Option(help="dir:PATH, kafka:HOST:PORT/TOPIC, tcp:HOST:PORT or stdout.")],
+    to: Annotated[str, typer.Option(metavar="WHERE", help="dir:PATH, kafka:HOST:PORT/TOPIC, tcp:HOST:PORT or stdout.")],
     cargo: Annotated[
         Cargo, typer.Option("--as", help="Deliver the tuples of a run, or the movement of vehicles as GPS positions.")
     ] = Cargo.TUPLES,
@@ -49,6 +49,7 @@ def drive(
         str,
         typer.Option(
             "--format",
+            metavar="FORMAT",
             help="How tuples are written: text, json or train; positions: json or csv. [default: text, positions json]",
             show_default=False,
         ),
