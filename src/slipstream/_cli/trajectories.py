@@ -244,7 +244,7 @@ def export(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="The format: geoparquet, geometry, temporalparquet, mfjson, geojson, gpx, kml or wkt; else the name decides.",
+            help="The format: geoparquet, geometry, temporalparquet, mfjson, geojson, gpx, kml, wkt; else by the name.",
             show_default=False,
         ),
     ] = "",
