@@ -60,8 +60,10 @@ def _format_decimal(value: float) -> str:
 def count_nouns(count: int, noun: str) -> str:
     """Return a number with its noun in the singular or plural.
 
-    >>> count_nouns(1, "stage"), count_nouns(2, "stage"), count_nouns(1000, "batch"), count_nouns(0, "query"), count_nouns(2, "day")
-    ('1 stage', '2 stages', '1,000 batches', '0 queries', '2 days')
+    >>> count_nouns(1, "stage"), count_nouns(2, "stage"), count_nouns(1000, "batch"), count_nouns(0, "query")
+    ('1 stage', '2 stages', '1,000 batches', '0 queries')
+    >>> count_nouns(2, "day")
+    '2 days'
     """
     if count == 1:
         return f"1 {noun}"
