@@ -358,7 +358,7 @@ def register(spark: SparkSession) -> None:
     2  van-3     0.0
     """
     for name in (*(function.name for function in FUNCTIONS), *ON_ARROW):
-        spark.udf.register(name, operator(name))
+        spark.udf.register(name, _make_function(name))
     for name, (arguments, returns, body) in IN_SQL.items():
         spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {name}({arguments}) RETURNS {returns} RETURN {body}")
 
@@ -370,6 +370,17 @@ def names() -> list[str]:
 
 def operator(name: str) -> Callable[..., Column]:
     """Return an operator as a function of DataFrame columns; ``slipstream.functions`` has one of each name."""
+    made = _make_function(name)
+
+    def apply(*given: Column | str) -> Column:
+        mixing.refuse_mixed(name, given)
+        return made(*given)
+
+    return apply
+
+
+def _make_function(name: str) -> Callable[..., Column]:
+    """Return an operator as a function that Spark can register."""
     if name in ON_ARROW:
         returns, call, arity = ON_ARROW[name]
     else:
@@ -377,9 +388,4 @@ def operator(name: str) -> Callable[..., Column]:
         returns, call, arity = function.returns, function, function.arity
     workers.use_this_python()
     made: Callable[..., Column] = _arrow_udf(call, arity, returns.sql)
-
-    def apply(*given: Column | str) -> Column:
-        mixing.refuse_mixed(name, given)
-        return made(*given)
-
-    return apply
+    return made
