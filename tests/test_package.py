@@ -102,24 +102,13 @@ def test_a_source_archive_brings_its_page(hook: types.ModuleType, tmp_path: Path
     assert build["artifacts"] == ["/src/slipstream/_console/static/**"]
 
 
-#: names that two packages share: kernels and their public functions, and formats and parts that both packages have
-SHARED = {"sumo", "kernel", "reading", "registry", "index", "travel", "values", "columns", "shapes", "edits"} | {
-    "over_time",
-    "movement",
-    "building",
-    "stored",
-    "jobs",
-    "roads",
-}
-
-
 def test_no_two_modules_of_one_name_are_different_things() -> None:
     """A command, a page of the console and a box may be named after what they run; so is the public module."""
-    named_after = ("_cli", "_console/pages", "_network/boxes", "functions.py")
+    named_after = ("_cli", "_console/pages", "_network/boxes", "functions.py", "functions/")
     package = ROOT / "src" / "slipstream"
     own = [path for path in package.rglob("*.py") if not path.relative_to(package).as_posix().startswith(named_after)]
     counts = Counter(path.stem for path in own if not path.stem.startswith("__"))
-    assert {name for name, count in counts.items() if count > 1} <= SHARED
+    assert [name for name, count in counts.items() if count > 1] == []
 
 
 def test_the_examples_are_written_where_one_says(tmp_path: Path) -> None:

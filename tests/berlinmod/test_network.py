@@ -15,7 +15,7 @@ from slipstream._berlinmod.synthetic_city import synthetic_network
 from slipstream._errors import BadArgument, BadInput
 from slipstream._moving.plane import Plane
 from slipstream._roads import paths
-from slipstream._roads.building import build
+from slipstream._roads.graph_building import build
 from slipstream._roads.network import Street, StreetNetwork
 
 

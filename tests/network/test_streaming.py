@@ -14,7 +14,7 @@ from oracles.network_engines import Feed, by_output, merged, run_available, writ
 from slipstream._network import TUP, Builder, Network, Order
 from slipstream._network.algebra import Schema
 from slipstream._network.sql import translation
-from slipstream._network.sql.values import Untranslatable
+from slipstream._network.sql.sql_values import Untranslatable
 from slipstream._network.sql.vector import Expression, translate
 
 SCHEMA = {"c": "integer", "a": "integer", "g": "text", "v": "integer"}

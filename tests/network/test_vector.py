@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from slipstream._errors import BadInput
 from slipstream._network import ScalarFunction, register
 from slipstream._network.boxes.window_functions import NULL_INTEGER
-from slipstream._network.sql.values import Untranslatable
+from slipstream._network.sql.sql_values import Untranslatable
 from slipstream._network.sql.vector import translate
 
 SCHEMA = {"a": "integer", "b": "integer", "x": "float", "y": "float", "p": "boolean", "q": "boolean", "s": "text"}

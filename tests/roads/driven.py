@@ -10,9 +10,9 @@ import numpy as np
 
 from slipstream._berlinmod import drive
 from slipstream._roads import paths
-from slipstream._roads.matching.kernel import ON, Matched
 from slipstream._roads.matching.matcher import Matcher
 from slipstream._roads.matching.routes import route_edges
+from slipstream._roads.matching.viterbi import ON, Matched
 from slipstream._roads.network import StreetNetwork
 
 SECOND = 1_000_000

@@ -15,10 +15,10 @@ from roads.driven import Observed, drives, mismatch, observe
 from slipstream._berlinmod.streets import read_network
 from slipstream._berlinmod.synthetic_city import synthetic_network
 from slipstream._moving.plane import Plane
-from slipstream._roads.building import build
-from slipstream._roads.matching.kernel import ON
+from slipstream._roads.graph_building import build
 from slipstream._roads.matching.matcher import Matcher
 from slipstream._roads.matching.model import Model
+from slipstream._roads.matching.viterbi import ON
 from slipstream._roads.network import Street
 
 #: noise in metres, seconds between positions, and the largest share of wrong metres

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from roads.test_kernel import LINE, street
 
 import slipstream as ss
-from roads.test_kernel import LINE, street
 from slipstream._api.roads import Roads
 from slipstream._network import yaml_files as files
-from slipstream._roads.building import build
-from slipstream._roads.matching.kernel import STATUS
+from slipstream._roads.graph_building import build
 from slipstream._roads.matching.matcher import Matcher
 from slipstream._roads.matching.model import Model
-from slipstream._roads.stored import save_roads
+from slipstream._roads.matching.viterbi import STATUS
+from slipstream._roads.road_tables import save_roads
 from slipstream.testing import MemoryHost, MemorySource
 
 TOWN = build(

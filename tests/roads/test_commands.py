@@ -8,16 +8,16 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
+from roads.test_kernel import LINE
 
 import slipstream as ss
 from commands import Slipstream
-from roads.test_kernel import LINE
 from slipstream._moving.value import MovingPoint, to_arrow
-from slipstream._roads.matching.columns import match_trips
-from slipstream._roads.matching.jobs import match_files, read_trips
+from slipstream._roads.matching.match_columns import match_trips
 from slipstream._roads.matching.matcher import Matcher
+from slipstream._roads.matching.matching_jobs import match_files, read_trips
 from slipstream._roads.matching.model import Model
-from slipstream._roads.stored import save_roads
+from slipstream._roads.road_tables import save_roads
 
 TOWN = "Id,Vmax,X1,Y1,X2,Y2\n1,50,0,0,1000,0\n2,30,1000,0,1000,1000\n3,30,5000,0,5000,90\n4,-1,0,0,0,9\n"
 VANS = """id,time,x,y

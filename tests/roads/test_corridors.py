@@ -7,11 +7,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-
 from roads.test_kernel import street
+
 from slipstream._errors import BadArgument
-from slipstream._roads.building import build
 from slipstream._roads.corridors import find_corridor, make_table
+from slipstream._roads.graph_building import build
 from slipstream._roads.network import Street, StreetNetwork, Tags
 
 

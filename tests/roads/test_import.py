@@ -11,10 +11,10 @@ import pytest
 import shapely
 
 from slipstream._errors import BadArgument, BadInput
-from slipstream._roads.building import Draft, build, finish
+from slipstream._roads.graph_building import Draft, build, finish
 from slipstream._roads.network import CLASSES, Street, StreetNetwork, Tags, find_strong, restrict
-from slipstream._roads.reading import import_network, read_network
-from slipstream._roads.stored import open_roads, save_roads
+from slipstream._roads.road_tables import open_roads, save_roads
+from slipstream._roads.street_files import import_network, read_network
 
 
 def node(number: int, x: float, y: float) -> str:

@@ -19,7 +19,7 @@ from roads.second_opinion import SecondOpinion
 from slipstream._berlinmod.streets import read_network
 from slipstream._roads.matching.matcher import Matcher
 from slipstream._roads.matching.model import Model
-from slipstream._roads.stored import save_roads
+from slipstream._roads.road_tables import save_roads
 from slipstream.testing import MemoryHost, MemorySource
 
 pytestmark = pytest.mark.bench

@@ -12,8 +12,8 @@ import pyarrow as pa
 from slipstream._api.sources import table
 from slipstream._errors import BadArgument
 from slipstream._moving.plane import Plane
-from slipstream._roads import corridors, reading, stored
-from slipstream._roads.building import Repairs
+from slipstream._roads import corridors, road_tables, street_files
+from slipstream._roads.graph_building import Repairs
 from slipstream._roads.network import StreetNetwork
 from slipstream._tools import durations
 from slipstream._tools.locations import local
@@ -51,14 +51,14 @@ class Roads:
         coordinates are metres though they look like degrees.
         """
         path = Path(local(file) if isinstance(file, str) else file)
-        network, repairs = reading.import_network(path, metres=metres, keep_pieces=keep_pieces)
+        network, repairs = street_files.import_network(path, metres=metres, keep_pieces=keep_pieces)
         return cls(network, str(path), asdict(repairs))
 
     @classmethod
     def open(cls, folder: str | Path) -> Roads:
         """Open the roads that ``slipstream roads import`` or :meth:`save` wrote."""
         path = Path(local(folder) if isinstance(folder, str) else folder)
-        return cls(stored.open_roads(path), str(path), stored.read_report(path)["repairs"], path.absolute())
+        return cls(road_tables.open_roads(path), str(path), road_tables.read_report(path)["repairs"], path.absolute())
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Roads:
         """Write them as GeoParquet into a folder, from which workers read them; returns them as opened from there."""
@@ -66,7 +66,7 @@ class Roads:
         with staged_folder(
             path, replace=overwrite, label="save: ", hint="Give another name, or overwrite=True."
         ) as out:
-            stored.save_roads(self._network, out, self._where, Repairs(**self._repairs))
+            road_tables.save_roads(self._network, out, self._where, Repairs(**self._repairs))
         return replace(self, _where=str(path), _folder=path.absolute())
 
     @property
@@ -82,7 +82,7 @@ class Roads:
     @property
     def edges(self) -> pa.Table:
         """The edges: nodes, limit, class, bridge, name, and the geometry as WKB."""
-        return stored.edge_table(self._network)
+        return road_tables.edge_table(self._network)
 
     def match(self, trip: Column | str, *, noise: float = 10.0, lag: Duration | None = None) -> Column:
         """Return a column with the roads of a column of moving points, in metres in the plane of the roads.
@@ -112,7 +112,7 @@ class Roads:
     def _function(self, noise: float, lag: Duration | None) -> Callable[..., Column]:
         from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
 
-        from slipstream._roads.matching.columns import RESULT_SQL, match_column
+        from slipstream._roads.matching.match_columns import RESULT_SQL, match_column
         from slipstream._roads.matching.model import Model
         from slipstream._spark import workers
 
@@ -165,5 +165,5 @@ def folder_of(roads: Roads | str | Path) -> str:
             )
         return str(roads._folder)
     path = Path(local(roads) if isinstance(roads, str) else roads)
-    stored.check_roads(path, "roads ")
+    road_tables.check_roads(path, "roads ")
     return str(path.absolute())

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from slipstream._moving import columns, types
 from slipstream._moving.columns import MPoints, Periods
-from slipstream._moving.registry import FUNCTIONS
+from slipstream._moving.operator_registry import FUNCTIONS
 from slipstream._moving.timeline import interpolate, is_defined, last_before, sequence
 from slipstream._tools.numba_tools import Floats, Ints, compiled
 

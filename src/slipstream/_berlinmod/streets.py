@@ -8,7 +8,7 @@ from typing import Any
 
 from slipstream._berlinmod.synthetic_city import synthetic_network
 from slipstream._errors import MALFORMED, BadArgument, BadInput
-from slipstream._roads import reading
+from slipstream._roads import street_files
 from slipstream._roads.lists import read_nested_list
 from slipstream._roads.network import StreetNetwork, find_strong, restrict
 
@@ -27,7 +27,7 @@ def read_network(path: Path | None, *, metres: bool = False) -> StreetNetwork:
             code="no-such-file",
             found=path,
         )
-    network = reading.read_network(path, metres=metres)
+    network = street_files.read_network(path, metres=metres)
     kept = find_strong(network)
     return network if kept.all() else restrict(network, kept)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slipstream._roads.building import build
+from slipstream._roads.graph_building import build
 from slipstream._roads.network import Street, StreetNetwork
 from slipstream._tools.numba_tools import uniform
 

@@ -55,13 +55,13 @@ def import_(
     check_there(file, what="file")
     if not overwrite:
         check_new(out, hint=HINT)
-    from slipstream._roads import reading, stored
+    from slipstream._roads import road_tables, street_files
     from slipstream._tools.staging import staged_folder
 
-    reading.check_kind(file)
-    network, repairs = reading.import_network(file, metres=metres, keep_pieces=keep_pieces)
+    street_files.check_kind(file)
+    network, repairs = street_files.import_network(file, metres=metres, keep_pieces=keep_pieces)
     with replacing(out, overwrite, _ROADS), staged_folder(out) as stage:
-        stored.save_roads(network, stage, str(file), repairs)
+        road_tables.save_roads(network, stage, str(file), repairs)
     size = {"nodes": network.nodes, "edges": network.edges, "km": round(float(network.length.sum()) / 1000, 3)}
     more = {"one_way": int((network.reverse < 0).sum()), "srid": network.srid}
     show({**size, **more, **asdict(repairs)}, as_json=as_json, title=str(out))
@@ -96,12 +96,12 @@ def match(
 
     model = Model(noise=noise, lag=lag)
     if not (roads / _ROADS).is_file():
-        from slipstream._roads.stored import check_roads
+        from slipstream._roads.road_tables import check_roads
 
         check_roads(roads)
     if not overwrite:
         check_new(out, hint=HINT)
-    from slipstream._roads.matching.jobs import match_files, read_trips
+    from slipstream._roads.matching.matching_jobs import match_files, read_trips
 
     frame_of = read_trips(trips, roads)
     spark = start_spark("roads match", master, conf)

@@ -21,9 +21,9 @@ import pyarrow as pa
 from slipstream._errors import BadArgument, BadInput
 from slipstream._moving import columns, fences, globe, mixing, motion, nearness, places, types, values
 from slipstream._moving.columns import IPoints, Lines, MBools, MPoints, MReals, Periods, Points, Temporals, freeze_all
+from slipstream._moving.operator_registry import FUNCTIONS, Found, Function, Result, null_rows
+from slipstream._moving.operator_registry import operator as operator_
 from slipstream._moving.operators import movement
-from slipstream._moving.registry import FUNCTIONS, Found, Function, Result, null_rows
-from slipstream._moving.registry import operator as operator_
 from slipstream._spark import workers
 from slipstream._tools.numba_tools import Bools, Floats, Longs
 

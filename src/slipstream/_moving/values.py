@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from slipstream._errors import BadArgument
 from slipstream._moving import timeline
 from slipstream._moving.columns import MBools, MReals, Periods, Temporals, freeze, freeze_all
-from slipstream._moving.registry import Found
+from slipstream._moving.operator_registry import Found
 from slipstream._moving.timeline import Timeline, Vertices, carry, row_sums
 from slipstream._moving.types import DISCRETE, LINEAR, MICROS, STEP
 from slipstream._tools.numba_tools import Bools, Bytes, Floats, Longs

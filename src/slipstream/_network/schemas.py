@@ -43,7 +43,7 @@ from slipstream._network.boxes.operators import UNKNOWN, Operator
 from slipstream._network.column_types import plain_schema, plain_type, spark_schema, spark_type
 from slipstream._network.flow import LIST
 from slipstream._network.sql import box_expressions
-from slipstream._network.sql.values import Untranslatable
+from slipstream._network.sql.sql_values import Untranslatable
 from slipstream._network.sql.vector import translate
 from slipstream._sql.allowed import MAX_GROWTH, max_growth
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from slipstream._errors import MALFORMED, BadInput
 from slipstream._moving import plane
-from slipstream._roads.building import Draft, Place
+from slipstream._roads.graph_building import Draft, Place
 from slipstream._roads.network import BRIDGE, TUNNEL, Street, Tags
 from slipstream._roads.projecting import Line, project
 from slipstream._roads.signs import default_limit, is_set, read_layer, read_limit, read_oneway

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from slipstream._errors import MALFORMED, BadInput
-from slipstream._roads.building import Draft, Repairs, Turn
+from slipstream._roads.graph_building import Draft, Repairs, Turn
 from slipstream._roads.network import BRIDGE, CLASSES, TUNNEL, Tags
 from slipstream._roads.projecting import Line, project
 from slipstream._roads.signs import default_limit, is_set, read_layer, read_limit, read_oneway

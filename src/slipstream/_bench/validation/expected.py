@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from slipstream._bench.validation.editions import ALERT, BALANCE, EXPENDITURE, TOLL, TRAVEL_TIME, Edition
 from slipstream._bench.validation.sql_workspace import SqlWorkspace
-from slipstream._bench.validation.travel import COLUMNS as TRAVEL_COLUMNS
-from slipstream._bench.validation.travel import answer_journeys
+from slipstream._bench.validation.travel_times import COLUMNS as TRAVEL_COLUMNS
+from slipstream._bench.validation.travel_times import answer_journeys
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import CARRIES, FIELDS, MILE, POSITION, RANGES
 

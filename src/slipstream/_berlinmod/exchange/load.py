@@ -41,7 +41,7 @@ from slipstream._moving import plane, types
 from slipstream._moving.columns import MPoints, Points, read, write
 from slipstream._moving.formats import DEGREES
 from slipstream._moving.value import instant, micros
-from slipstream._roads.building import build
+from slipstream._roads.graph_building import build
 from slipstream._roads.lists import csv_streets, metre_streets, read_text
 from slipstream._roads.network import Street, StreetNetwork
 from slipstream._spark.session import in_utc

@@ -26,9 +26,9 @@ from slipstream._console.live.batch_health import (
     ResponseQuantiles,
     StreamHealth,
 )
+from slipstream._console.live.live_roads import Roads, SegmentTraffic
 from slipstream._console.live.notices import MinuteNotices, Notices
 from slipstream._console.live.published_city import PublishedCity
-from slipstream._console.live.roads import Roads, SegmentTraffic
 from slipstream._console.live.toll_processes import EngineProcess, stop_clock
 from slipstream._console.live.vehicles import Lookup, SegmentMinute, VehicleDetail, has_snapshot
 from slipstream._console.overview import is_at_work, state_of

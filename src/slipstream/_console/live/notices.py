@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from slipstream._console.live.batch_health import FollowedJournal
-from slipstream._console.live.roads import Cells, Roads, find_cell
+from slipstream._console.live.live_roads import Cells, Roads, find_cell
 from slipstream._feeds.run import MINUTE
 from slipstream._feeds.tuples import SEGMENTS
 from slipstream._linear_road.answers import ALERT, TOLL

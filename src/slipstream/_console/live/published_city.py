@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from slipstream._console.errors import NotFound
+from slipstream._console.live.live_roads import SegmentTraffic
 from slipstream._console.live.notices import MinuteNotices
-from slipstream._console.live.roads import SegmentTraffic
 from slipstream._console.live.vehicles import Report, SegmentMinute, VehicleDetail
 from slipstream._cuboid.snapshots.snapshot import Snapshot
 from slipstream._feeds.tuples import MILE, REPORT_EVERY, SEGMENTS

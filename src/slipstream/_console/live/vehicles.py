@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 
 from slipstream._console.errors import NotFound
 from slipstream._console.live.batch_health import FollowedJournal
+from slipstream._console.live.live_roads import Roads, find_cell
 from slipstream._console.live.notices import NO_DATA, Notices, read_batch_answers
-from slipstream._console.live.roads import Roads, find_cell
 from slipstream._cuboid.snapshots.snapshot import Snapshot
 from slipstream._cuboid.snapshots.snapshot_files import FILE, FOLDER
 from slipstream._feeds.parse import select

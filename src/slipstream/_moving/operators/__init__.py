@@ -1,5 +1,5 @@
-"""Operators beyond BerlinMOD's, by subject; importing them registers them (``registry``)."""
+"""Operators beyond BerlinMOD's, by subject; importing them registers them (``operator_registry``)."""
 
-from slipstream._moving.operators import edits, movement, over_time, shapes
+from slipstream._moving.operators import edits, movement, over_time, shape_operators
 
-__all__ = ["edits", "movement", "over_time", "shapes"]
+__all__ = ["edits", "movement", "over_time", "shape_operators"]

@@ -8,8 +8,8 @@ import pyarrow as pa
 from slipstream._errors import BadArgument
 from slipstream._moving import columns, editing, splitting, types
 from slipstream._moving.columns import IPoints, Listed, MPoints, Periods, Temporals
+from slipstream._moving.operator_registry import Result, finite, not_negative, operator, positive
 from slipstream._moving.operators.movement import micros
-from slipstream._moving.registry import Result, finite, not_negative, operator, positive
 from slipstream._tools.numba_tools import Floats, Longs
 
 _TRIPS = types.array_of(types.MPOINT)

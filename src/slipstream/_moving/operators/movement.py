@@ -6,7 +6,7 @@ import numpy as np
 
 from slipstream._moving import motion, nearness, places, similarity, timeline, travel, types, values
 from slipstream._moving.columns import Boxes, Lines, MBools, MPoints, MReals, Periods, Points, Temporals, freeze
-from slipstream._moving.registry import Found, Result, not_negative, operator
+from slipstream._moving.operator_registry import Found, Result, not_negative, operator
 from slipstream._tools.numba_tools import Floats, Longs
 
 

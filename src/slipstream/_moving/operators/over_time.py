@@ -9,7 +9,7 @@ import numpy as np
 from slipstream._errors import BadArgument
 from slipstream._moving import timeline, types, values
 from slipstream._moving.columns import MBools, MReals, Periods, Temporals
-from slipstream._moving.registry import Found, Result, finite, for_each_type, operator
+from slipstream._moving.operator_registry import Found, Result, finite, for_each_type, operator
 from slipstream._tools.numba_tools import Bools, Floats, Longs
 
 _SAME = {kind: kind for kind in types.OVER_TIME}

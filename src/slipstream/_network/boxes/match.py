@@ -20,8 +20,8 @@ from slipstream._network.boxes.archive import FINE, LATE, NULL, ORDER, REASONS, 
 from slipstream._network.boxes.operators import Array, KeyedTable, Operator, RowTable, Schema, State, register, require
 from slipstream._network.boxes.window_functions import NULL_INTEGER, nulls
 from slipstream._network.flow import Train
-from slipstream._roads.matching.kernel import NONE, ON, STATUS, Last, Matched
 from slipstream._roads.matching.model import Model
+from slipstream._roads.matching.viterbi import NONE, ON, STATUS, Last, Matched
 from slipstream._roads.network import CLASSES
 from slipstream._tools.numba_tools import Bools, Longs, compiled
 

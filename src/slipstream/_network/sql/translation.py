@@ -16,7 +16,7 @@ from slipstream._network.algebra import TYPES, Arc, Filter, Join, Map, Node
 from slipstream._network.planning.plan import Delivery, Plan, Runner, Way
 from slipstream._network.schemas import join_columns
 from slipstream._network.sql import box_expressions
-from slipstream._network.sql.values import Untranslatable
+from slipstream._network.sql.sql_values import Untranslatable
 from slipstream._network.sql.vector import Expression, translate
 
 #: the first arcs of a way

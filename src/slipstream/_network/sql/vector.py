@@ -19,7 +19,7 @@ from sqlglot import exp
 from slipstream._errors import BadInput
 from slipstream._network import box_functions
 from slipstream._network.sql import box_expressions
-from slipstream._network.sql.values import (
+from slipstream._network.sql.sql_values import (
     BOOLEAN,
     DOUBLE,
     HIGHEST,

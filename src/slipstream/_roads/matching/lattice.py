@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from slipstream._roads.index import Index, find_streets
+from slipstream._roads.edge_grid import Index, find_streets
 from slipstream._roads.matching.routes import Trees, Turns, route_metres
 from slipstream._tools.numba_tools import Floats, Ints, Longs, compiled
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from slipstream._roads import stored
-from slipstream._roads.index import make_index
-from slipstream._roads.matching.kernel import Last, Matched, match_sequences, no_last, no_matches
+from slipstream._roads import road_tables
+from slipstream._roads.edge_grid import make_index
 from slipstream._roads.matching.lattice import Road
 from slipstream._roads.matching.model import U_TURN, Model
 from slipstream._roads.matching.routes import make_trees, make_turns
+from slipstream._roads.matching.viterbi import Last, Matched, match_sequences, no_last, no_matches
 from slipstream._roads.network import StreetNetwork
 from slipstream._tools.numba_tools import Floats, Longs
 
@@ -47,11 +47,11 @@ class Matcher:
 
 @lru_cache(maxsize=4)
 def _matcher(folder: str, _: int, model: Model) -> Matcher:
-    return Matcher(stored.open_roads(Path(folder)), model)
+    return Matcher(road_tables.open_roads(Path(folder)), model)
 
 
 def open_matcher(folder: Path, model: Model) -> Matcher:
     """Return the matcher for roads in a folder, prepared once per process."""
-    stored.check_roads(folder)
+    road_tables.check_roads(folder)
     place = folder.absolute()
-    return _matcher(str(place), (place / stored.REPORT).stat().st_mtime_ns, model)
+    return _matcher(str(place), (place / road_tables.REPORT).stat().st_mtime_ns, model)

@@ -12,8 +12,8 @@ from slipstream._archive.trip_tables import TRIP, is_archive, open_archive, trip
 from slipstream._errors import BadInput
 from slipstream._moving.files import Reading
 from slipstream._moving.value import to_arrow
-from slipstream._roads import stored
-from slipstream._roads.matching.columns import RESULT_SQL, match_column
+from slipstream._roads import road_tables
+from slipstream._roads.matching.match_columns import RESULT_SQL, match_column
 from slipstream._roads.matching.model import Model
 from slipstream._tools.staging import staged_folder
 
@@ -26,7 +26,7 @@ def read_trips(trips: Path, roads: Path) -> Callable[[SparkSession], DataFrame]:
     if trips.is_dir() and is_archive(trips):
         names = trip_outputs(trips)
         return lambda spark: open_archive(spark, trips, names[0]) if names else open_archive(spark, trips)
-    plane = stored.open_roads(roads).plane
+    plane = road_tables.open_roads(roads).plane
     found = Reading(plane=plane).read(trips) if plane and _has_degrees(trips) else Reading().read(trips)
     table = pa.table({"id": pa.array([name for name, _ in found]), TRIP: to_arrow([point for _, point in found])})
     return lambda spark: spark.createDataFrame(table)

@@ -11,7 +11,7 @@ import shapely
 from slipstream._errors import BadArgument
 from slipstream._moving import shapes, types
 from slipstream._moving.columns import Lines, Points, is_text, take_rows
-from slipstream._moving.registry import Found, Result, operator
+from slipstream._moving.operator_registry import Found, Result, operator
 
 
 def _parsed(texts: Any, how: Any, what: str, *, of_bytes: bool = False) -> Found:

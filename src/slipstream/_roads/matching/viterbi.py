@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from slipstream._roads.index import project
+from slipstream._roads.edge_grid import project
 from slipstream._roads.matching.lattice import (
     NEVER,
     SCALE,

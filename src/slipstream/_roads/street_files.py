@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from slipstream._errors import BadArgument
-from slipstream._roads import stored
-from slipstream._roads.building import Draft, Repairs, finish
+from slipstream._roads import road_tables
+from slipstream._roads.graph_building import Draft, Repairs, finish
 from slipstream._roads.lists import csv_streets, geojson_streets, metre_streets, secondo_streets
 from slipstream._roads.network import StreetNetwork
 from slipstream._roads.osm import osm_streets
-from slipstream._roads.sumo import sumo_streets
+from slipstream._roads.sumo_streets import sumo_streets
 
 _IN_METRES = {".data": secondo_streets, ".csv": csv_streets}
 _WITH_PLANE: dict[str, Callable[[Path], Draft]] = {
@@ -26,7 +26,7 @@ _WITH_PLANE: dict[str, Callable[[Path], Draft]] = {
 def read_network(path: Path, *, metres: bool = False, label: str = "--network ") -> StreetNetwork:
     """Read the network in a file, by its extension, or in a folder that ``roads import`` wrote."""
     if path.is_dir():
-        return stored.open_roads(path)
+        return road_tables.open_roads(path)
     return import_network(path, metres=metres, label=label)[0]
 
 

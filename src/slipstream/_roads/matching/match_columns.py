@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from slipstream._moving import columns, types
 from slipstream._moving.columns import MPoints
-from slipstream._roads.matching.kernel import ON, STATUS, WAITS, Matched
 from slipstream._roads.matching.lattice import Road, Settings
 from slipstream._roads.matching.matcher import Matcher, open_matcher
 from slipstream._roads.matching.model import Model
 from slipstream._roads.matching.routes import Trees, route_edges
+from slipstream._roads.matching.viterbi import ON, STATUS, WAITS, Matched
 from slipstream._tools.numba_tools import Bools, Bytes, Floats, Ints, Longs, compiled
 
 POINT = pa.struct(
