@@ -28,10 +28,8 @@ BUS = moving([[(1.5, 390000.0, 5817000.0), (90, 390000.0, 5818000.0), (120, 3901
 
 
 @pytest.fixture(scope="module", autouse=True)
-def meos():
-    pymeos.pymeos_initialize("UTC")
-    yield
-    pymeos.pymeos_finalize()
+def _initialize() -> None:
+    pymeos.pymeos_initialize(timezone="UTC")
 
 
 @pytest.fixture
