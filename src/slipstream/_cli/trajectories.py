@@ -45,7 +45,7 @@ def build(
             help="A file or folder of CSV, Parquet, GPX, GeoLife (.plt) or GTFS-realtime (.pb), or a Delta table.",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", help="The folder to write.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to write.")],
     columns: Annotated[
         list[str] | None,
         typer.Option(
@@ -55,7 +55,9 @@ def build(
             "x= and y= name coordinates in that system.",
         ),
     ] = None,
-    gap: Annotated[str, typer.Option(help="A longer silence ends a trip: 90s, 5m, 2h or '5 minutes'.")] = "5 minutes",
+    gap: Annotated[
+        str, typer.Option(metavar="DURATION", help="A longer silence ends a trip: 90s, 5m, 2h or '5 minutes'.")
+    ] = "5 minutes",
     max_speed: Annotated[
         str,
         typer.Option(
@@ -81,18 +83,26 @@ def build(
         str,
         typer.Option(
             "--format",
+            metavar="FORMAT",
             help="How the input is written: csv, parquet, delta, gpx, geolife or gtfs; by default its name decides.",
             show_default=False,
         ),
     ] = "",
     time_unit: Annotated[
-        str, typer.Option(help="The unit of times that are numbers: s, ms, us or ns since 1970.", show_default=False)
+        str,
+        typer.Option(
+            metavar="UNIT", help="The unit of times that are numbers: s, ms, us or ns since 1970.", show_default=False
+        ),
     ] = "",
     time_format: Annotated[
         str,
-        typer.Option(help="The pattern of times, such as 'dd/MM/yyyy HH:mm:ss'; else ISO 8601.", show_default=False),
+        typer.Option(
+            metavar="PATTERN",
+            help="The pattern of times, such as 'dd/MM/yyyy HH:mm:ss'; else ISO 8601.",
+            show_default=False,
+        ),
     ] = "",
-    time_zone: Annotated[str, typer.Option(help="The zone of times without one.")] = "UTC",
+    time_zone: Annotated[str, typer.Option(metavar="ZONE", help="The zone of times without one.")] = "UTC",
     as_of: Annotated[
         str, typer.Option(metavar="VERSION", help="The version of a Delta table: a number or an instant.")
     ] = "",
@@ -193,9 +203,9 @@ def describe(data: Data, as_json: Json = False) -> None:
 @app.command()
 def draw(
     data: Data,
-    out: Annotated[Path, typer.Option("--out", help="A map (.html) or a picture (.png, .svg, .pdf).")] = Path(
-        "map.html"
-    ),
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="A map (.html) or a picture (.png, .svg, .pdf).")
+    ] = Path("map.html"),
     trips: Annotated[int, typer.Option("--trips", min=1, metavar="N", help="How many trips to draw.")] = 5_000,
     as_json: Json = False,
 ) -> None:
@@ -228,12 +238,13 @@ def draw(
 @app.command()
 def export(
     data: Data,
-    out: Annotated[Path, typer.Option("--out", help="The file to write; for GPX, the folder.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to write; for GPX, the folder.")],
     format_: Annotated[
         str,
         typer.Option(
             "--format",
-            help="geoparquet, geometry, temporalparquet, mfjson, geojson, gpx, kml or wkt; else the name decides.",
+            metavar="FORMAT",
+            help="One of geoparquet, geometry, temporalparquet, mfjson, geojson, gpx, kml, wkt; else the name decides.",
             show_default=False,
         ),
     ] = "",
