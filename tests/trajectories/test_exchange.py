@@ -58,12 +58,17 @@ def test_meos_reads_what_we_write_and_we_read_what_meos_writes(parts, srid):
     blob = encode_meos(m, srid)
     kind = pymeos.TGeomPointSeq if len(parts) == 1 else pymeos.TGeomPointSeqSet
     theirs = kind.from_wkb(blob)
-    assert theirs.num_instants() == len(m.t)
     assert theirs.srid() == srid
     assert theirs.length() == pytest.approx(m.length)
-    back, known = decode_meos(bytes.fromhex(theirs.as_hexwkb()))
-    assert same(back, m)
-    assert (known, back.starts.tolist()) == (srid, m.starts.tolist())
+    ours, known = decode_meos(blob)
+    assert same(ours, m)
+    assert (known, ours.starts.tolist()) == (srid, m.starts.tolist())
+    # MEOS leaves out instants in the middle of a straight line
+    back, _ = decode_meos(bytes.fromhex(theirs.as_hexwkb()))
+    assert (back.t[[0, -1]] == m.t[[0, -1]]).all()
+    for one, other in zip(back.sequences, m.sequences, strict=True):
+        for found, expected in ((back.x, m.x), (back.y, m.y)):
+            assert np.interp(m.t[other], back.t[one], found[one]) == pytest.approx(expected[other], abs=1e-3)
 
 
 def test_temporalparquet_is_read_by_pymeos_and_by_us(trips, tmp_path: Path):

@@ -45,7 +45,7 @@ def build(
             help="A file or folder of CSV, Parquet, GPX, GeoLife (.plt) or GTFS-realtime (.pb), or a Delta table.",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", help="The folder to write.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to write.")],
     columns: Annotated[
         list[str] | None,
         typer.Option(
@@ -203,9 +203,9 @@ def describe(data: Data, as_json: Json = False) -> None:
 @app.command()
 def draw(
     data: Data,
-    out: Annotated[Path, typer.Option("--out", help="A map (.html) or a picture (.png, .svg, .pdf).")] = Path(
-        "map.html"
-    ),
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="A map (.html) or a picture (.png, .svg, .pdf).")
+    ] = Path("map.html"),
     trips: Annotated[int, typer.Option("--trips", min=1, metavar="N", help="How many trips to draw.")] = 5_000,
     as_json: Json = False,
 ) -> None:
@@ -238,7 +238,7 @@ def draw(
 @app.command()
 def export(
     data: Data,
-    out: Annotated[Path, typer.Option("--out", help="The file to write; for GPX, the folder.")],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to write; for GPX, the folder.")],
     format_: Annotated[
         str,
         typer.Option(
