@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from slipstream._cli.common.checks import check_writable
+from slipstream._cli.common.checks import check_there, check_writable
 from slipstream._cli.common.options import Json, show
 from slipstream._errors import BadArgument, CheckFailed
 from slipstream._tools.progress import say
@@ -57,9 +57,7 @@ def drive(
         ),
     ] = "",
     interval: Annotated[float, typer.Option(metavar="SECONDS", help="Of --as gps: between two positions.")] = 10.0,
-    noise: Annotated[
-        float, typer.Option(metavar="NUMBER", help="Of --as gps: the error of a position in metres.")
-    ] = 0.0,
+    noise: Annotated[float, typer.Option(metavar="METRES", help="Of --as gps: the error of a position.")] = 0.0,
     loss: Annotated[float, typer.Option(metavar="SHARE", help="Of --as gps: the share that is lost.")] = 0.0,
     jitter: Annotated[float, typer.Option(metavar="SECONDS", help="Of --as gps: positions are up to so late.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Of --as gps: the same seed gives the same positions.")] = 1,
@@ -105,6 +103,7 @@ def drive(
     Examples: `slipstream drive runs/first --to dir:feed --speed 10`,
     `slipstream drive data/small --as gps --interval 5 --noise 8 --to tcp:127.0.0.1:9999`
     """
+    check_there(run, what="run", hint="`slipstream simulate --out RUN` creates one.")
     check_writable(log, "--log")
     from slipstream._bench.driving.driver import log_to, read_sent
     from slipstream._bench.driving.receivers import open_destination
