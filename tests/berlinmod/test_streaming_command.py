@@ -48,7 +48,7 @@ def file(tmp_path):
 
 def test_the_command_runs_cells_and_writes_their_rows(call, file, tmp_path):
     cells = [Cell(3, "windowed"), Cell(3, "snapshot"), Cell(5, "windowed"), Cell(5, "snapshot")]
-    done = call(file, "--only", "3,5", "--forms", "snapshot,windowed", "--rows", tmp_path / "rows", "--json")
+    done = call(file, "--queries", "3,5", "--forms", "snapshot,windowed", "--rows", tmp_path / "rows", "--json")
     assert done.exit_code == 0, done.exception
     assert "302 events, 300 used, 2 rejected (line 302: late; line 303: not 4 fields)" in done.stderr
     found = json.loads(done.stdout)
@@ -82,7 +82,7 @@ def test_meetings_at_every_event_get_as_many_events_as_have_the_rows(spark):
 
 def test_a_snapshot_that_differs_from_batch_is_an_error(call, file, monkeypatch):
     monkeypatch.setattr(cell_runs.Evaluation, "agrees", lambda *_: False)
-    done = call(file, "--only", "2", "--forms", "snapshot")
+    done = call(file, "--queries", "2", "--forms", "snapshot")
     assert isinstance(done.exception, CheckFailed)
     assert "Q2 snapshot" in done.exception.message
 
@@ -91,8 +91,8 @@ def test_a_snapshot_that_differs_from_batch_is_an_error(call, file, monkeypatch)
     ("words", "message"),
     [
         ("nowhere", "nowhere: no such file"),
-        ("{file} --only 10", "--only 10: not in 1 to 9"),
-        ("{file} --only some", "--only some: not in 1 to 9"),
+        ("{file} --queries 10", "--queries 10: not in 1 to 9"),
+        ("{file} --queries some", "--queries some: not in 1 to 9"),
         ("{file} --forms sliding", "'sliding' is not a form"),
         ("{file} --snapshots all", "--snapshots all: no such kind"),
         ("{file} --limit-rows 0", "--limit-rows 0: below 1"),

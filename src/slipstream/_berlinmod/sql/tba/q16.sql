@@ -12,9 +12,17 @@ Stays AS (
   SELECT RegionId, PeriodId, Licence, first(Period) AS Period, concat_all(collect_list(Part)) AS Part
   FROM Visits
   WHERE size(Part.t) > 0
-  GROUP BY RegionId, PeriodId, Licence)
-SELECT /*+ BROADCAST(B) */ A.RegionId AS Region, A.Period, A.Licence AS Licence1, B.Licence AS Licence2
-FROM (SELECT * FROM Stays WHERE Licence IN (SELECT Licence FROM QueryLicences1)) A
-     JOIN (SELECT * FROM Stays WHERE Licence IN (SELECT Licence FROM QueryLicences2)) B
-     ON A.RegionId = B.RegionId AND A.PeriodId = B.PeriodId AND A.Licence < B.Licence
-WHERE isempty(intersection(A.Part, B.Part))
+  GROUP BY RegionId, PeriodId, Licence),
+-- not a join of stays with themselves: Spark plans no list twice that it may compute only once
+Together AS (
+  SELECT RegionId, first(Period) AS Period, collect_list(struct(Licence, Part)) AS Everyone
+  FROM Stays
+  GROUP BY RegionId, PeriodId),
+Pairs AS (
+  SELECT RegionId, Period, A.Licence AS Licence1, B.Licence AS Licence2, A.Part AS Part1, B.Part AS Part2
+  FROM Together LATERAL VIEW explode(Everyone) AS A LATERAL VIEW explode(Everyone) AS B
+  WHERE A.Licence < B.Licence)
+SELECT RegionId AS Region, Period, Licence1, Licence2
+FROM Pairs
+WHERE Licence1 IN (SELECT Licence FROM QueryLicences1) AND Licence2 IN (SELECT Licence FROM QueryLicences2)
+  AND isempty(intersection(Part1, Part2))
