@@ -17,7 +17,7 @@ import fastavro
 import pytest
 
 from linear_road.test_query import output_lines
-from oracles.linear_road import answers, parse
+from oracles.linear_road import answers, parse_line
 from oracles.streams import busy_stream
 from registry_server import registry
 from services import service
@@ -120,7 +120,7 @@ def test_all_partitions_are_read_at_once_and_no_secret_is_written(broker: str, e
         if encoding == "avro":
             schemas.register(topic, 9, "AVRO", json.dumps(AVSC))
             command += ["--schema-registry", schemas.url, "--columns", "vid=car"]
-            feed = [line for line in feed if parse(line)[0]]
+            feed = [line for line in feed if parse_line(line)[0]]
             lanes = [number % 3 for number in range(len(feed))]
             send(broker, topic, [wrap(9, avro(car(line))) for line in feed], 3)
         else:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from roads.test_kernel import LINE, street
+from roads.test_viterbi import LINE, street
 
 import slipstream as ss
 from slipstream._api.roads import Roads

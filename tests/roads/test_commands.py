@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from roads.test_kernel import LINE
+from roads.test_viterbi import LINE
 
 import slipstream as ss
 from commands import Slipstream

@@ -81,9 +81,10 @@ def finish(draft: Draft, where: str, *, keep_pieces: bool = False) -> StreetNetw
     repairs.streets, repairs.closed = len(streets), len(streets) - len(open_)
     places: dict[Hashable, Place] = {}
     streets = _merge_twins(draft)
-    pieces = _split(_read_pieces(streets, [n for n in open_ if not streets[n].nodes], places, repairs), streets, places)
-    pieces += _read_pieces(streets, [n for n in open_ if streets[n].nodes], places, repairs)
+    drawn = _read_pieces(streets, [n for n in open_ if not streets[n].nodes], places, repairs)
+    joined = _read_pieces(streets, [n for n in open_ if streets[n].nodes], places, repairs)
     _check_range(places, where)
+    pieces = _split(drawn, streets, places) + joined
     if not pieces:
         raise BadInput(
             f"{where}: no open street.",
