@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from roads.test_viterbi import LINE, street
 
 import slipstream as ss
+from roads.test_viterbi import LINE, street
 from slipstream._api.roads import Roads
 from slipstream._network import yaml_files as files
 from slipstream._roads.graph_building import build

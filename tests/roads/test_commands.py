@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from roads.test_viterbi import LINE
 
 import slipstream as ss
 from commands import Slipstream
+from roads.test_viterbi import LINE
 from slipstream._moving.value import MovingPoint, to_arrow
 from slipstream._roads.matching.match_columns import match_trips
 from slipstream._roads.matching.matcher import Matcher

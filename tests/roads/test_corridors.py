@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from roads.test_viterbi import street
 
+from roads.test_viterbi import street
 from slipstream._errors import BadArgument
 from slipstream._roads.corridors import find_corridor, make_table
 from slipstream._roads.graph_building import build
