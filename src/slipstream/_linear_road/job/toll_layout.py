@@ -14,7 +14,7 @@ from slipstream._runtime.partitions import labels
 from slipstream._tools.strict_json import decode_as
 
 #: version of the bytes that fragments and accounts put into the state store
-STATE_VERSION = 8
+STATE_VERSION = 9
 
 #: the outputs of a job
 ANSWERS, TRIPS, ANSWERS_AND_TRIPS = "answers", "trips", "answers and trips"

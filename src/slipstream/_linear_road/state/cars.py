@@ -61,16 +61,18 @@ CAR = Schema(
         Plain("spilled", "u1"),
     ),
 )
-#: CAR on a road where positions scatter: also its segment, and where and since when it has stayed
+#: CAR on a road where positions scatter: also its segment, and where and since when it has stayed. What a row has
+#: besides CAR's attributes comes first: Numba takes a row that begins like another for a kind of it, and would run the
+#: functions on cars that it compiled for the other.
 CAR_THAT_SCATTERS = Schema(
-    "CAR", (*CAR.attributes, Plain("segment_now", "u1"), Plain("stayed_at", "i4"), Plain("stays_since", "i4"))
+    "CAR", (Plain("stayed_at", "i4"), Plain("stays_since", "i4"), *CAR.attributes, Plain("segment_now", "u1"))
 )
 
 #: how many elements of a car's past readers see
 PAST = 6
 _PASTS = (AST("speed", "u1", PAST), AST("segment", "u1", PAST))
 #: CAR for readers: besides what tolling needs, the pasts of speed and segment
-CAR_WITH_PAST = Schema("CAR", (*CAR.attributes, *_PASTS))
+CAR_WITH_PAST = Schema("CAR", (*_PASTS, *CAR.attributes))
 
 #: Reports of a car from a segment in a minute that do not fit into CAR; the key is car and segment.
 VISITS = Schema("VISITS", (Plain("minute", "i4"), Plain("n", "i4"), Plain("sum", "i4")))
@@ -106,7 +108,7 @@ class Terms(NamedTuple):
         """The state of a car."""
         if self.exact:
             return CAR_WITH_PAST if keeps_past else CAR
-        return Schema("CAR", (*CAR_THAT_SCATTERS.attributes, *_PASTS)) if keeps_past else CAR_THAT_SCATTERS
+        return Schema("CAR", (*_PASTS, *CAR_THAT_SCATTERS.attributes)) if keeps_past else CAR_THAT_SCATTERS
 
 
 class MinuteReports(NamedTuple):

@@ -48,7 +48,8 @@ def columns(text: str) -> list[tuple[str, str]]:
 def user_calls(text: str) -> set[str]:
     """The users' functions that an expression calls.
 
-    >>> own = functions.register(functions.ScalarFunction("near_school", lambda lon, lat: lon > lat, "boolean"))
+    >>> from slipstream._network import box_functions
+    >>> own = box_functions.register(box_functions.ScalarFunction("near_school", lambda lon, lat: lon > lat, "boolean"))
     >>> user_calls("near_school(lon, lat) and abs(speed) > 3")
     {'near_school'}
     """
