@@ -34,6 +34,12 @@ def test_the_public_names_are_about_forty_and_all_there() -> None:
         ss.nothing  # noqa: B018
 
 
+def test_every_public_name_has_a_level_of_stability() -> None:
+    table = (ROOT / "docs" / "stability.md").read_text(encoding="utf-8")
+    named = {name.removeprefix("slipstream.") for name in re.findall(r"`([\w.]+)`", table)}
+    assert set(ss.__all__) - named == set()
+
+
 def test_importing_the_package_imports_nothing_else() -> None:
     code = (
         "import sys; before = set(sys.modules); import slipstream as ss; "

@@ -309,7 +309,7 @@ _running: weakref.WeakSet[RunningJob] = weakref.WeakSet()
 
 
 class RunningJob:
-    """A job that runs in the background, or has ended. ``Job.start`` returns it.
+    """A job that runs in the background or has ended. ``Job.start`` returns it.
 
     It is also a context manager: the job is stopped when the block ends.
 
@@ -397,7 +397,7 @@ class RunningJob:
         return self
 
     def resume(self) -> RunningJob:
-        """Read on."""
+        """Continue to read."""
         self._execution.resume()
         return self
 

@@ -160,7 +160,7 @@ class Results:
         """Return the trips that the job has archived."""
         if name not in self.names:
             raise BadArgument(
-                f"{self.folder}: archives no {name}.", hint="Job.archive(stream) archives trips.", code="unknown-name"
+                f"{self.folder}: no archived {name}.", hint="Job.archive(stream) archives trips.", code="unknown-name"
             )
         return Trips(Archived(self.folder, name, self._until))
 
@@ -186,8 +186,8 @@ class Results:
     def _snapshot(self) -> Snapshot:
         if not (self.folder / SNAPSHOT / CATALOGUE).exists():
             raise BadArgument(
-                f"{self.folder}: publishes no cuboids.",
-                hint="Stream.keep and Stream.toll(publish=True) do.",
+                f"{self.folder}: no cuboids are published there.",
+                hint="Stream.keep and Stream.toll(publish=True) publish them.",
                 code="unknown-name",
             )
         return Snapshot.open(self.folder, batch=self._until)

@@ -1,4 +1,4 @@
-"""``ss.trajectories``: from any table of positions to trips."""
+"""``ss.trajectories``: trips from any table of positions."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def trajectories(
     format: str = "",
     as_of: int | str | datetime | None = None,
 ) -> Trips:
-    """Build trips of a table of positions: an id, a time, and a place per row, in any order.
+    """Build trips from a table of positions: an id, a time, and a place per row, in any order.
 
-    Positions are sorted, duplicates and impossible jumps removed, and the rest cut at silences, by Spark in one pass
-    over shuffled data. Nothing is dropped silently: every row is a vertex of exactly one trip or in ``trips.rejects``
-    with its reason, and ``trips.counts`` adds up. The result is computed at once and kept by Spark;
+    Positions are sorted, duplicates and impossible jumps removed, and the rest split at gaps, by Spark in one pass
+    over shuffled data. Nothing is dropped silently: every row is either a vertex of exactly one trip or in
+    ``trips.rejects`` with the reason, and ``trips.counts`` adds up. The result is computed at once and kept by Spark;
     ``trips.write(folder)`` stores it.
 
     Parameters
@@ -60,26 +60,26 @@ def trajectories(
         A DataFrame of Spark or pandas, an Arrow table, or a path: CSV, Parquet, a Delta table, GPX files, a folder in
         GeoLife's layout, or VehiclePositions of GTFS-realtime (needs ``pip install '.[gtfs]'``).
     id, time, lon, lat
-        The names of the columns. The place is found by its name unless it is given: lon or longitude or lng, and lat
-        or latitude. An id is text or a whole number.
+        The names of the columns. If lon and lat are not given, columns named lon, longitude or lng and lat or latitude
+        are used. An id is text or a whole number.
     x, y
         The columns of coordinates east and north, instead of lon and lat; ``crs`` says which. Without ``crs``, they are
         metres in a plane of your own; what looks like degrees is refused unless ``units="m"``.
     gap
-        A longer silence ends a trip.
+        A longer gap between positions ends a trip.
     max_speed
-        A position that a faster movement would be needed to reach is a jump: metres per second, or "200 km/h". If two
-        positions in a row agree with each other but not with those before, another trip begins there.
+        A position that would require a higher speed is a jump: metres per second, or "200 km/h". If two positions in a
+        row agree with each other but not with those before, another trip begins there.
     crs
         The reference system of the coordinates; by default WGS 84 (EPSG:4326) for lon and lat.
     to
-        The system of the trips, in metres. By default that of the positions if it is in metres, else the UTM zone of
-        most positions. Positions that it does not reach are rejected as ``outside``.
+        The reference system of the trips, in metres. By default that of the positions if it is in metres, otherwise the
+        UTM zone of most positions. Positions that it does not cover are rejected as ``outside``.
     keep
-        More columns; a trip has the values of its first position.
+        More columns to keep; a trip has the values of its first position.
     time_unit, time_format, time_zone
-        For times that are numbers: s, ms, us or ns since 1970. For times as text that are not in ISO 8601: a pattern of
-        Spark, such as "dd/MM/yyyy HH:mm:ss". The zone of times without one.
+        The unit of times that are numbers: s, ms, us or ns since 1970. The pattern of times that are text and not in
+        ISO 8601, as Spark writes it: "dd/MM/yyyy HH:mm:ss". The time zone of times that name none.
     format
         csv, parquet, delta, gpx, geolife or gtfs. By default the names of the files decide.
     as_of

@@ -1,4 +1,4 @@
-"""Trips: who moved, and a moving point. From the archive of a job, or from files in the formats of others."""
+"""Trips: who moved, and a moving point. From the archive of a job, or from files in other formats."""
 
 from __future__ import annotations
 
@@ -248,7 +248,7 @@ class Trips:
     def explore(self, *, trips: int = trip_maps.MOST_TRIPS) -> Map:
         """Return a map to look at in a notebook: with a slider for the time, and colours for the speed.
 
-        It shows at most so many ``trips``, and needs no network: it has no background.
+        It shows at most ``trips`` of them, on a plain background: it loads nothing from the network.
 
         >>> import slipstream as ss
         >>> van = ss.MovingPoint.from_wkt("[POINT(0 0)@2026-05-04 08:00:00, POINT(600 0)@2026-05-04 08:01:00]")
@@ -263,10 +263,10 @@ class Trips:
         trip_maps.draw(self._some(trips), self.crs, str(self._of), Path(local(out) if isinstance(out, str) else out))
 
     def export(self, out: str | Path, format: str = "") -> None:
-        """Write the trips in a format of others: one file, or for GPX a folder.
+        """Export the trips to another format: one file, or for GPX a folder.
 
         ``format`` is geoparquet, geometry (Parquet's own type), temporalparquet (MobilityDB's convention), mfjson,
-        geojson (with times, for kepler.gl), gpx, kml or wkt; by default what the name of the file says.
+        geojson (with times, for kepler.gl), gpx, kml or wkt; by default the name of the file decides.
 
         >>> import slipstream as ss
         >>> van = ss.MovingPoint.from_wkt("[POINT(0 0)@2026-05-04 08:00:00, POINT(600 0)@2026-05-04 08:01:00]")

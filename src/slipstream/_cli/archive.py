@@ -73,17 +73,17 @@ def archive(
 ) -> None:
     """Turn position reports into trajectories: OUT/outputs/trips, with vid, xway, dir and a moving point per trip.
 
-    This is `slipstream toll --archive` without the tolls: the same inputs, the same reports accepted, the same trips. A
+    This is `slipstream toll --archive` without the tolls: the same inputs, accepted reports and trips. A
     trip is written once, when it is over; when the input ends, all are. Rejected reports are in rejects.csv and
     OUT/outputs/rejects, with the reason; counts are in summary.json. After a crash or Ctrl-C, the same command resumes.
 
     Examples:
 
-    `slipstream archive runs/demo --out history`: a recorded run
+    `slipstream archive runs/demo --out history` # a recorded run
 
-    `slipstream archive feed.dat --out history --follow`: a text file that grows
+    `slipstream archive feed.dat --out history --follow` # a text file that grows
 
-    `slipstream archive kafka:127.0.0.1:9092/positions --follow --out history`: the topic that `slipstream toll` reads
+    `slipstream archive kafka:127.0.0.1:9092/positions --follow --out history` # the topic that `slipstream toll` reads
     """
     check_input(input_, follow=follow)
     reading = Reading.parse(

@@ -50,7 +50,7 @@ def generate(
     scale: Annotated[float, typer.Option("--scale", help="The size; 1.0 is 2,000 vehicles for 28 days.")] = 0.05,
     network: Annotated[
         Path | None,
-        typer.Option("--network", help="Streets that `roads import` takes or wrote; by default a synthetic city."),
+        typer.Option("--network", help="Streets: any input or output of `roads import`; by default a synthetic city."),
     ] = None,
     regions: Annotated[
         bool, typer.Option("--regions", help="Choose homes and work places by the paper's regions.")
@@ -288,7 +288,9 @@ def draw(
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The picture: .png, .svg or .pdf.")] = Path(
         "berlinmod.png"
     ),
-    query: Annotated[int | None, typer.Option("--query", help="Draw this query's points, regions and answers.")] = None,
+    query: Annotated[
+        int | None, typer.Option("--query", help="Also draw this query's points, regions and answers.")
+    ] = None,
     trips: Annotated[int, typer.Option("--trips", help="How many trips to draw.")] = 200,
     master: Master = LOCAL,
     conf: Conf = None,

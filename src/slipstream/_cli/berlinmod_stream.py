@@ -51,15 +51,15 @@ def stream(
         typer.Option(
             "--snapshots",
             metavar="active|complete",
-            help="Answer at a tick for vehicles with an event since the last tick, or at every tick for all known.",
+            help="Which vehicles a snapshot has: those with an event since the last tick, or all that are known.",
         ),
     ] = "active",
     limit_rows: Annotated[
         int,
-        typer.Option("--limit-rows", help="Q5 continuous gets as many events as have this many answers altogether."),
+        typer.Option("--limit-rows", help="Give Q5 continuous only as many events as lead to this many answers."),
     ] = 5_000_000,
     limit_events: Annotated[
-        int | None, typer.Option("--limit-events", help="Use only this many events, the first of the input.")
+        int | None, typer.Option("--limit-events", help="Use only the first N events of the input.")
     ] = None,
     parts: Annotated[
         int, typer.Option("--parts", help="Cut each step of a trip into this many parts of equal time.")
@@ -70,9 +70,9 @@ def stream(
     conf: Conf = None,
     as_json: Json = False,
 ) -> None:
-    """Run Streaming BerlinMOD: nine queries on a stream of positions, continuous, in windows, and as snapshots.
+    """Run Streaming BerlinMOD: nine queries on a stream of positions, each continuous, windowed and as snapshots.
 
-    Each cell is a streaming query. Snapshots are compared with a batch evaluation of the same events.
+    Each of these 27 cells is a streaming query. Snapshots are compared with a batch evaluation of the same events.
 
     Example: `slipstream berlinmod stream data/small --queries 1-3 --forms snapshot`
     """

@@ -57,13 +57,13 @@ def chaos(
 
     Examples:
 
-    `slipstream chaos runs/first --faults 20 --out chaos`: tolls the run
+    `slipstream chaos runs/first --faults 20 --out chaos` # tolls the run
 
     `slipstream chaos --only failpoints --out chaos -- archive runs/first`
 
-    `slipstream chaos --out chaos -- network run net.yaml --input cars=cars.csv --train 100`: a hundred tuples per batch
+    `slipstream chaos --out chaos -- network run net.yaml --input cars=cars.csv --train 100` # 100 tuples per batch
 
-    `slipstream chaos --out chaos -- cuboid run --input ticks --schema stocks.sql`: a batch per file
+    `slipstream chaos --out chaos -- cuboid run --input ticks --schema stocks.sql` # a batch per file
     """
     from slipstream._chaos import NOTES
     from slipstream._feeds.run import Run

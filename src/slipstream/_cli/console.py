@@ -59,13 +59,13 @@ def console(
 
     Examples:
 
-    `slipstream console`: everything below the current folder
+    `slipstream console` # everything below the current folder
 
     `slipstream console data/runs tolls --port 9000 --no-browser`
 
-    `slipstream console --functions examples/networks/linear_road.py`: networks with functions of your own
+    `slipstream console --functions examples/networks/linear_road.py` # networks with functions of your own
 
-    `slipstream console --host 0.0.0.0 --name city.example.org --token-file token.txt`: a screen on the wall
+    `slipstream console --host 0.0.0.0 --name city.example.org --token-file token.txt` # a screen on the wall
     """
     require("console", "The console")
     from slipstream._console.guard import AccessRules, is_loopback
@@ -87,7 +87,7 @@ def console(
     if not (static() / "index.html").is_file():
         say(f"This installation has no page; the interface works without. {page_advice()}")
     if workspace.is_truncated:
-        say("Not all folders are looked through, there are too many. Name those to show: slipstream console FOLDER...")
+        say("There are too many folders to search all of them. Name those to show: slipstream console FOLDER...")
     if browser:
         webbrowser.open(address)
     serve(create(workspace, rules, master), host, port)

@@ -134,12 +134,12 @@ def run(
 
     Examples:
 
-    `slipstream cuboid run --input ticks --schema stocks.sql --out stocks`, with this in stocks.sql:
-
-    `CREATE CUBOID stock (stock_id INT KEY, price AST(10))`
+    `slipstream cuboid run --input ticks --schema stocks.sql --out stocks`
 
     `slipstream cuboid run --input kafka:127.0.0.1:9092/ticks --follow --columns stock_id=id --schema stocks.sql --out
-    stocks` a live topic of JSON
+    stocks` # a live topic of JSON
+
+    In stocks.sql: `CREATE CUBOID stock (stock_id INT KEY, price AST(10))`
     """
     from slipstream._cuboid import declare
     from slipstream._network.running import filling
@@ -223,7 +223,12 @@ def get(
 ) -> None:
     """Look up a key as of the last committed batch, as JSON: all of it, the past of an attribute, or one element.
 
-    Examples: `slipstream cuboid get tolls car 100`, `slipstream cuboid get tolls 'CAR[100].speed[-5]'`,
+    Examples:
+
+    `slipstream cuboid get tolls car 100`
+
+    `slipstream cuboid get tolls 'CAR[100].speed[-5]'`
+
     `slipstream cuboid get fleet car WVW123`
     """
     from slipstream._cuboid.query.access import Reference

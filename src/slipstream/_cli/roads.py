@@ -18,7 +18,7 @@ from slipstream._tools.progress import say
 
 app = Family(
     name="roads",
-    help="Street networks from the files of others, and the roads that vehicles drove on.",
+    help="Street networks: import them, and match trips to their roads.",
     epilog="Start with: slipstream roads import city.osm.pbf --out roads",
     no_args_is_help=True,
 )
@@ -40,15 +40,15 @@ def import_(
         bool, typer.Option("--metres", help="Read coordinates that look like degrees as metres.")
     ] = False,
     keep_pieces: Annotated[
-        bool, typer.Option("--keep-pieces", help="Keep what is not connected to most of the network.")
+        bool, typer.Option("--keep-pieces", help="Keep pieces that are not connected to the rest of the network.")
     ] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Import a street network: a graph with one-ways, limits, bridges and turns, as GeoParquet.
+    """Import a street network as a routable graph: one-way streets, speed limits, bridges, turn restrictions.
 
-    The kind of FILE is known by its extension: .osm.pbf, .osm, .net.xml, .geojson, .csv, .data. The report says
-    what was dropped or repaired.
+    The extension of FILE decides how it is read: .osm.pbf, .osm, .net.xml, .geojson, .csv or .data. OUT is a folder of
+    GeoParquet files. The report lists what was dropped or repaired.
 
     Example: `slipstream roads import city.osm.pbf --out roads`
     """
@@ -70,13 +70,14 @@ def import_(
 @app.command()
 def match(
     trips: Annotated[Path, typer.Argument(help="Trips: a file or folder of CSV, GPX, WKT or MF-JSON, or an archive.")],
-    roads: Annotated[Path, typer.Option("--roads", help="The folder that `roads import` wrote.")],
+    roads: Annotated[Path, typer.Option("--roads", metavar="DIR", help="The folder that `roads import` wrote.")],
     out: Annotated[Path, typer.Option("--out", help="The folder to write.")],
     noise: Annotated[
         float, typer.Option("--noise", metavar="METRES", help="The standard deviation of positions, in metres.")
     ] = 10.0,
     lag: Annotated[
-        float | None, typer.Option("--lag", help="Seconds after which a position is decided, as a stream would.")
+        float | None,
+        typer.Option("--lag", metavar="SECONDS", help="Decide each position this long after it, as in a stream."),
     ] = None,
     max_rejects: MaxRejects = 1.0,
     overwrite: Overwrite = False,
@@ -87,7 +88,7 @@ def match(
     """Match trips to roads: OUT/points has the road of every position, OUT/trips the movements along the roads.
 
     Positions are metres in the plane of the roads; longitudes and latitudes are projected to it. Positions off the
-    road and jumps are marked and counted; `--max-rejects 10%` exits with code 3 if there are more.
+    road and jumps are marked and counted as rejected.
 
     Example: `slipstream roads match vans.csv --roads roads --out matched`
     """
@@ -110,7 +111,7 @@ def match(
     result: dict[str, Any] = {**counts, "roads": str(roads)}
     (out / _MATCHED).write_text(json.dumps(result), encoding="utf-8")
     if counts["stretches"] > counts["trips"]:
-        say(f"{counts['stretches'] - counts['trips']:,} times, no route led on, and a new stretch began.")
+        say(f"{counts['stretches'] - counts['trips']:,} times no route led on, so a new stretch began.")
     show(result, as_json=as_json, title=f"Matched into {out}")
     lost = counts["off"] + counts["jump"]
     check_rejects(lost, lost + counts["on"], max_rejects, out / "points")

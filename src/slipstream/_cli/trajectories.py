@@ -1,4 +1,4 @@
-"""``slipstream trajectories``: build trips of any table of positions, describe, draw and export them."""
+"""``slipstream trajectories``: build trips from any table of positions, describe, draw and export them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from slipstream._tools.staging import check_makeable
 
 app = Family(
     name="trajectories",
-    help="Trips of your own positions: build them of any table, describe them, draw a map, export.",
+    help="Trips from your own positions: build, describe, map and export them.",
     epilog="Start with: slipstream trajectories build positions.csv --columns id=vin,time=ts --out trips",
     no_args_is_help=True,
 )
 
-Data = Annotated[Path, typer.Argument(metavar="DATA", help="A folder that `trajectories build` made.")]
-_NO_DATA = "`slipstream trajectories build INPUT --out DATA` makes one."
+Data = Annotated[Path, typer.Argument(metavar="DATA", help="A folder written by `trajectories build`.")]
+_NO_DATA = "`slipstream trajectories build INPUT --out DATA` writes one."
 #: what --columns may name
 _COLUMNS = ("id", "time", "lon", "lat", "x", "y")
 
@@ -51,18 +51,18 @@ def build(
         typer.Option(
             "--columns",
             metavar="COLUMN=FIELD,...",
-            help="Which column of the input is the id, the time and the place: id=vin,time=ts,lon=x,lat=y. With --crs, "
-            "x= and y= name coordinates in that system.",
+            help="Which columns of the input are the id, the time and the place: id=vin,time=ts,lon=x,lat=y. With "
+            "--crs, x= and y= name coordinates in that system.",
         ),
     ] = None,
     gap: Annotated[
-        str, typer.Option(metavar="TIME", help="A longer silence ends a trip: 90s, 5m, 2h or '5 minutes'.")
+        str, typer.Option(metavar="TIME", help="A longer gap between positions ends a trip: 90s, 5m or '5 minutes'.")
     ] = "5 minutes",
     max_speed: Annotated[
         str,
         typer.Option(
             metavar="SPEED",
-            help="Reject positions that only a faster movement reaches: '200 km/h'.",
+            help="Reject positions that would require a higher speed, such as '200 km/h'.",
             show_default=False,
         ),
     ] = "",
@@ -72,19 +72,28 @@ def build(
             "--crs", metavar="CRS", help="The reference system of the coordinates. [default: EPSG:4326, degrees]"
         ),
     ] = "",
-    to: Annotated[
+    to_crs: Annotated[
         str,
-        typer.Option("--to", metavar="CRS", help="The system of the trips, in metres. [default: a UTM zone]"),
+        typer.Option(
+            "--to-crs",
+            metavar="CRS",
+            help="The reference system of the trips, in metres. [default: the UTM zone of most positions]",
+        ),
     ] = "",
     keep: Annotated[
-        str, typer.Option(metavar="COLUMN,...", help="More columns; a trip has their first values.", show_default=False)
+        str,
+        typer.Option(
+            metavar="COLUMN,...",
+            help="More columns to keep; a trip has the values of its first position.",
+            show_default=False,
+        ),
     ] = "",
     format_: Annotated[
         str,
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="How the input is written: csv, parquet, delta, gpx, geolife or gtfs; by default its name decides.",
+            help="The format of the input: csv, parquet, delta, gpx, geolife or gtfs; by default its name decides.",
             show_default=False,
         ),
     ] = "",
@@ -98,11 +107,11 @@ def build(
         str,
         typer.Option(
             metavar="PATTERN",
-            help="The pattern of times, such as 'dd/MM/yyyy HH:mm:ss'; else ISO 8601.",
+            help="The pattern of times that are text, such as 'dd/MM/yyyy HH:mm:ss'. [default: ISO 8601]",
             show_default=False,
         ),
     ] = "",
-    time_zone: Annotated[str, typer.Option(metavar="ZONE", help="The zone of times without one.")] = "UTC",
+    time_zone: Annotated[str, typer.Option(metavar="ZONE", help="The time zone of times that name none.")] = "UTC",
     as_of: Annotated[
         str, typer.Option(metavar="VERSION", help="The version of a Delta table: a number or an instant.")
     ] = "",
@@ -113,18 +122,18 @@ def build(
     conf: Conf = None,
     as_json: Json = False,
 ) -> None:
-    """Build trips of positions: sort, remove duplicates and jumps, cut at silences.
+    """Build trips from positions: sort them, remove duplicates and jumps, and split them at gaps.
 
-    OUT/trips has a row per trip (id, number, the moving point Trip) and OUT/rejects every position that is in no trip,
-    with its reason: Parquet files that any reader opens. All rows are accounted for.
+    OUT/trips has one row per trip: id, number, and the moving point Trip. OUT/rejects has every position that is in no
+    trip, with the reason. Both are Parquet. Every row of the input is in one of them.
 
     Examples:
 
-    `slipstream trajectories build gps.csv --columns id=vin,time=ts --out trips` longitudes and latitudes
+    `slipstream trajectories build gps.csv --columns id=vin,time=ts --out trips` # longitudes and latitudes
 
-    `slipstream trajectories build rides --out trips --gap 10m` a folder of GPX files
+    `slipstream trajectories build rides --out trips --gap 10m` # a folder of GPX files
 
-    `slipstream trajectories build ais.csv --columns id=MMSI,time=BaseDateTime,lon=LON,lat=LAT --out ships` AIS
+    `slipstream trajectories build ais.csv --columns id=MMSI,time=BaseDateTime,lon=LON,lat=LAT --out ships` # AIS
     """
     check_there(input_, hint="Give a file of positions or a folder of them.")
     if not overwrite:
@@ -144,7 +153,7 @@ def build(
         zone=time_zone,
     )
     rules = Rules.parse(gap, max_speed or None)
-    target = require_metric(System.parse(to), "--to") if to else None
+    target = require_metric(System.parse(to_crs), "--to-crs") if to_crs else None
     source = Input.find(input_, format_, as_of or None)
     mapping = mapping.find(source.columns, str(input_))
 
@@ -209,9 +218,9 @@ def draw(
     trips: Annotated[int, typer.Option("--trips", min=1, metavar="N", help="How many trips to draw.")] = 5_000,
     as_json: Json = False,
 ) -> None:
-    """Draw trips: a page with a map, a slider for the time and colours for the speed, or a picture. Needs no Spark.
+    """Draw trips on a map with a time slider and colours for speed, or as a picture. Needs no Spark.
 
-    The page has everything in it, loads nothing, and works offline.
+    The map is one HTML file that works offline.
 
     Examples:
 
@@ -244,18 +253,18 @@ def export(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="How to write: geoparquet, geometry, temporalparquet, mfjson, geojson, gpx, kml or wkt; by default "
-            "the name decides.",
+            help="The format to write: geoparquet, geometry, temporalparquet, mfjson, geojson, gpx, kml or wkt; by "
+            "default the file's name decides.",
             show_default=False,
         ),
     ] = "",
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Write trips in a format of others. Needs no Spark.
+    """Export trips to other formats. Needs no Spark.
 
-    geoparquet and geometry have the path of each trip; all other formats have its times too. temporalparquet is
-    MobilityDB's convention: MEOS values that MobilityDB, MobilityDuck and PyMEOS read. geojson is what kepler.gl plays.
+    geoparquet and geometry have the path of each trip; the other formats also have its times. temporalparquet follows
+    MobilityDB's convention: MEOS values that MobilityDB, MobilityDuck and PyMEOS read. kepler.gl plays geojson.
 
     Examples:
 

@@ -80,13 +80,13 @@ def _leaves(trip: MPoints, zone: Lines) -> Result:
 
 @operator_(types.MPOINT)
 def _dwells(trip: MPoints, zone: Lines, seconds: Floats) -> Result:
-    """The vertices at which the moving point has been in a region for so long since it entered; one for each stay."""
+    """The vertex of each stay in a region at which the moving point has been there for ``seconds``."""
     return fences.select_vertices(trip, fences.find_stays(trip, zone, seconds))
 
 
 @operator_(types.INSTANT_TYPE)
 def _arrives(trip: MPoints, place: Points, metres: Floats) -> Result:
-    """When the moving point is first at most so far from a point, at a vertex."""
+    """The first vertex at which the moving point is within ``metres`` of a point: its instant."""
     return Found(*fences.find_arrivals(trip, place, metres))
 
 

@@ -134,7 +134,7 @@ def negated(moving: Temporals) -> Temporals:
 
 def _require_truth(*moving: Temporals) -> None:
     if any(not isinstance(one.value, np.ndarray) or one.value.dtype != np.bool_ for one in moving):
-        raise BadArgument("This operator requires truths over time.", hint="Pass tbool values.", code="bad-type")
+        raise BadArgument("This operator requires booleans over time.", hint="Pass tbool values.", code="bad-type")
 
 
 def require_numbers(moving: Temporals, name: str) -> None:

@@ -41,7 +41,7 @@ def simplify_in_time(trip: Columnlike, metres: Columnlike) -> Column:
 
 
 def squish(trip: Columnlike, vertices: Columnlike) -> Column:
-    """Return a moving point with at most so many vertices per sequence, the most important ones (SQUISH).
+    """Return a moving point with at most ``vertices`` per sequence, the most important ones (SQUISH).
 
     >>> from pyspark.sql import functions as F
     >>> import slipstream.functions as sf
@@ -55,7 +55,7 @@ def squish(trip: Columnlike, vertices: Columnlike) -> Column:
 
 
 def resample(trip: Columnlike, seconds: Columnlike) -> Column:
-    """Return a moving point with a vertex every so many seconds, and at the end of each sequence.
+    """Return a moving point with a vertex every ``seconds``, and at the end of each sequence.
 
     >>> from pyspark.sql import functions as F
     >>> import slipstream.functions as sf
@@ -148,7 +148,7 @@ def sequences(trip: Columnlike) -> Column:
 
 
 def split_by_time(trip: Columnlike, seconds: Columnlike) -> Column:
-    """Return an array with the moving point in each span of so many seconds, counted from 1970.
+    """Return an array with the moving point in each span of ``seconds``, counted from 1970.
 
     >>> from pyspark.sql import functions as F
     >>> import slipstream.functions as sf
@@ -162,7 +162,7 @@ def split_by_time(trip: Columnlike, seconds: Columnlike) -> Column:
 
 
 def split_at_gaps(trip: Columnlike, seconds: Columnlike) -> Column:
-    """Return an array with the movements between silences of more than so many seconds.
+    """Return an array with the movements between gaps of more than ``seconds``.
 
     >>> from pyspark.sql import functions as F
     >>> import slipstream.functions as sf

@@ -1,4 +1,4 @@
-"""Numbers, truths and text over time: compare, compute, restrict, convert."""
+"""Numbers, booleans and text over time: compare, compute, restrict, convert."""
 
 from __future__ import annotations
 

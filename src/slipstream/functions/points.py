@@ -417,7 +417,9 @@ def leaves(trip: Columnlike, zone: Columnlike) -> Column:
 
 
 def dwells(trip: Columnlike, zone: Columnlike, seconds: Columnlike) -> Column:
-    """Return the vertices at which a moving point has been in a region for so long; ``Stream.dwells`` does it live.
+    """Return the vertex of each stay in a region at which the point has been there for ``seconds``.
+
+    ``Stream.dwells`` does it live.
 
     >>> from pyspark.sql import functions as F
     >>> import slipstream.functions as sf

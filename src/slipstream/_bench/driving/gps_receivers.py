@@ -43,7 +43,7 @@ def encoding(name: str) -> Encoding:
     }
     if name not in known:
         raise BadArgument(
-            f"--format {name}: positions are not written so.",
+            f"--format {name}: not a format of positions.",
             hint=f"Use one of: {', '.join(known)}.",
             code="unknown-value",
             expected=[*known],

@@ -153,7 +153,7 @@ class Attendance:
         feed, window = self.feed, self.feed.window
         command = [sys.executable, "-m", "slipstream", "drive", str(feed.run.path), "--to", feed.entry.source]
         command += ["--multiply", str(feed.run.copies), "--format", feed.encoding, "--spread", "--end", "--json"]
-        command += ["--since", str(window.since), "--until", str(window.until), "--log", str(self.folder / SENT)]
+        command += ["--since", str(window.since), "--until", str(window.until), "--timings", str(self.folder / SENT)]
         return child_processes.logging(command, self.folder / "driver.log")
 
     def _follow(self, engine: _Engine, driver: Child) -> str:

@@ -15,7 +15,8 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 RENAMED = {
     "--encoding": ("--format",),
     "--from": ("--input", "--min", "--format"),
-    "--to": ("--max",),
+    "--to": ("--max", "--to-crs"),
+    "--log": ("--timings",),
     "--sink": ("--to",),
     "--kinds": ("--only",),
     "--queries": ("--only",),

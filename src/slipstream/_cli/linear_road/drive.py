@@ -36,7 +36,7 @@ def drive(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run to deliver; with --as gps, a data set of trips.")],
     to: Annotated[str, typer.Option(metavar="WHERE", help="dir:PATH, kafka:HOST:PORT/TOPIC, tcp:HOST:PORT or stdout.")],
     cargo: Annotated[
-        Cargo, typer.Option("--as", help="Deliver the tuples of a run, or the movement of vehicles as GPS positions.")
+        Cargo, typer.Option("--as", help="Deliver the tuples of a run, or trips as positions of GPS receivers.")
     ] = Cargo.TUPLES,
     speed: Annotated[
         float, typer.Option(min=0, metavar="K", help="Replay at this multiple of real time; 0 is full speed.")
@@ -56,16 +56,20 @@ def drive(
             show_default=False,
         ),
     ] = "",
-    interval: Annotated[float, typer.Option(metavar="SECONDS", help="Of --as gps: between two positions.")] = 10.0,
-    noise: Annotated[float, typer.Option(metavar="METRES", help="Of --as gps: the error of a position.")] = 0.0,
-    loss: Annotated[float, typer.Option(metavar="SHARE", help="Of --as gps: the share that is lost.")] = 0.0,
-    jitter: Annotated[float, typer.Option(metavar="SECONDS", help="Of --as gps: positions are up to so late.")] = 0.0,
-    seed: Annotated[int, typer.Option(help="Of --as gps: the same seed gives the same positions.")] = 1,
+    interval: Annotated[
+        float, typer.Option(metavar="SECONDS", help="With --as gps: the time between positions.")
+    ] = 10.0,
+    noise: Annotated[
+        float, typer.Option(metavar="METRES", help="With --as gps: the standard deviation of positions.")
+    ] = 0.0,
+    loss: Annotated[float, typer.Option(metavar="SHARE", help="With --as gps: the share of positions lost.")] = 0.0,
+    jitter: Annotated[float, typer.Option(metavar="SECONDS", help="With --as gps: the longest delay.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="With --as gps: the same seed gives the same positions.")] = 1,
     centre: Annotated[
         str,
         typer.Option(
             metavar="LON,LAT",
-            help="Of --as gps: where the middle of BerlinMOD's city lies, if a data set has no reference system.",
+            help="With --as gps: where to put the centre of a data set that has no reference system. [default: Berlin]",
             show_default=False,
         ),
     ] = "",
@@ -80,11 +84,11 @@ def drive(
     end: Annotated[
         bool, typer.Option("--end", help="Mark the end of the topic or folder, so that jobs that follow it end.")
     ] = False,
-    log: Annotated[
+    timings: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Append a line for every second: when it was sent, and how late. With a file that has lines, continue "
+            help="Append a line for every second: when it was sent, and how late. If the file has lines, continue "
             "after its last second.",
         ),
     ] = None,
@@ -98,13 +102,16 @@ def drive(
     summary goes to standard error.
 
     With --as gps, RUN is a BerlinMOD data set or an archive of trips. Its vehicles report as GPS receivers would: id,
-    time (seconds since 1970), lon, lat, speed (km/h) and heading (degrees). Those of parked vehicles are silent.
+    time (seconds since 1970), lon, lat, speed (km/h) and heading (degrees). Parked vehicles are silent.
 
-    Examples: `slipstream drive runs/first --to dir:feed --speed 10`,
+    Examples:
+
+    `slipstream drive runs/first --to dir:feed --speed 10`
+
     `slipstream drive data/small --as gps --interval 5 --noise 8 --to tcp:127.0.0.1:9999`
     """
     check_there(run, what="run", hint="`slipstream simulate --out RUN` creates one.")
-    check_writable(log, "--log")
+    check_writable(timings, "--timings")
     from slipstream._bench.driving.driver import log_to, read_sent
     from slipstream._bench.driving.receivers import open_destination
 
@@ -119,10 +126,10 @@ def drive(
     else:
         shipment = _load_tuples(run, multiply, format_, (speed, fast_forward_to, until, since))
     plan = replace(shipment.plan, speed=speed)
-    if log is not None and (sent := read_sent(log)):
+    if timings is not None and (sent := read_sent(timings)):
         plan = plan.after(sent[-1].second)
     with closing(open_destination(to, shipment.form, spread=spread)) as destination:
-        result = shipment.deliver(plan, destination, log_to(log) if log else lambda _: None)
+        result = shipment.deliver(plan, destination, log_to(timings) if timings else lambda _: None)
         if end:
             destination.end()
     if to == "stdout":

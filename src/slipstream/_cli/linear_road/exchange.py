@@ -51,7 +51,10 @@ def import_(
     **sumo**: floating-car data of a SUMO simulation (`sumo --fcd-output`), laid on expressways by a map. Vehicles on
     edges that the map does not have are left out; `--max-rejects` limits their share.
 
-    Examples: `slipstream import datafile20seconds.dat --out runs/real`,
+    Examples:
+
+    `slipstream import datafile20seconds.dat --out runs/real`
+
     `slipstream import fcd.xml.gz --format sumo --map map.toml --out runs/sumo`
     """
     if (kind is Source.SUMO) != (map_file is not None):
@@ -109,7 +112,11 @@ def export(
 ) -> None:
     """Write a run as the published Linear Road text: 15 integers per line.
 
-    Examples: `slipstream export runs/first --out first.dat`, `slipstream export runs/first | head`
+    Examples:
+
+    `slipstream export runs/first --out first.dat`
+
+    `slipstream export runs/first | head`
     """
     from slipstream._feeds.run import Run
 

@@ -26,7 +26,7 @@ def history(
     master: Master = session.LOCAL,
     conf: Conf = None,
 ) -> None:
-    """Generate the ten weeks of history from which daily expenditures and travel times are answered.
+    """Generate ten weeks of history, from which daily expenditures and travel times are answered.
 
     Two tables, as Parquet that any tool reads: **SegmentHistory** (Day, Min, XWay, Dir, Seg, Lav, Cnt, Toll), 20.16 M
     rows per expressway, and **TollHistory** (VID, Day, XWay, Tolls), a row per vehicle of the run and day; and the

@@ -131,11 +131,11 @@ def rate(
 
     Examples:
 
-    `slipstream rate --min 20 --window 5m --out rating`: through a broker that it starts
+    `slipstream rate --min 20 --window 5m --out rating` # through a broker that it starts
 
-    `slipstream rate --full --out rating`: three hours at 70 % of that
+    `slipstream rate --full --out rating` # three hours at 70 % of that
 
-    `slipstream rate --engine-command './my-engine {host}:{port} {topic} {answers}' --only 0,1`: an engine of your own
+    `slipstream rate --engine-command './my-engine {host}:{port} {topic} {answers}' --only 0,1` # an engine of your own
     """
     check_there(run, option="--run", what="run", hint="`slipstream simulate --out RUN` makes one.")
     check_folder(out)

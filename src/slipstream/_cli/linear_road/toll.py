@@ -132,15 +132,15 @@ def toll(
 
     Examples:
 
-    `slipstream toll runs/demo --out tolls`: a recorded run, at full speed
+    `slipstream toll runs/demo --out tolls` # a recorded run, at full speed
 
-    `slipstream toll runs/demo --archive --out tolls`: every tolled report also becomes part of a trajectory
+    `slipstream toll runs/demo --archive --out tolls` # every tolled report also becomes part of a trajectory
 
-    `slipstream toll feed.dat --out tolls`: Linear Road text
+    `slipstream toll feed.dat --out tolls` # Linear Road text
 
-    `slipstream toll kafka:127.0.0.1:9092/positions --follow --out tolls`: a live topic
+    `slipstream toll kafka:127.0.0.1:9092/positions --follow --out tolls` # a live topic
 
-    `slipstream toll reports.csv --rules general --settings road.toml --out tolls`: reports of a real road
+    `slipstream toll reports.csv --rules general --settings road.toml --out tolls` # reports of a real road
     """
     check_input(input_, follow=follow)
     check_there(history, option="--history", what="run", hint="`slipstream simulate --out RUN` makes one.")

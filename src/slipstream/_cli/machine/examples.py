@@ -24,9 +24,9 @@ def examples(
 
     Examples:
 
-    `slipstream examples`: writes the folder examples
+    `slipstream examples` # writes the folder examples
 
-    `slipstream network draw examples/networks/border.yaml --out border.svg`: draws one of them
+    `slipstream network draw examples/networks/border.yaml --out border.svg` # draws one of them
     """
     source = find_examples()
     with replacing(out, overwrite, "networks"), staged_folder(out, label="", hint=HINT) as stage:

@@ -102,15 +102,15 @@ def run_network(
 
     Examples:
 
-    `slipstream network run net.yaml --input cars=cars.csv --out out`: a recording
+    `slipstream network run net.yaml --input cars=cars.csv --out out` # a recording
 
-    `slipstream network run net.yaml --input cars=kafka:127.0.0.1:9092/positions --follow --out out`: a topic of JSON
+    `slipstream network run net.yaml --input cars=kafka:127.0.0.1:9092/positions --follow --out out` # a topic of JSON
 
-    `slipstream network run net.yaml --input cars=arriving --follow --columns id=vin,time=ts:ms --out out`: a folder
+    `slipstream network run net.yaml --input cars=arriving --follow --columns id=vin,time=ts:ms --out out` # a folder
     that fills
 
-    `slipstream network run net.yaml --input cars=cars.csv --to alerts=kafka:127.0.0.1:9092/alerts --out out`: alerts to
-    a topic
+    `slipstream network run net.yaml --input cars=cars.csv --to alerts=kafka:127.0.0.1:9092/alerts --out out` # alerts
+    to a topic
     """
     check_there(file, hint="Give a network file; `slipstream examples` writes some.")
     options = RunOptions(

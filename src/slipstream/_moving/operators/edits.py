@@ -31,7 +31,7 @@ def _simplify_in_time(trip: MPoints, metres: Floats) -> Result:
 
 @operator(types.MPOINT, vertices=positive)
 def _squish(trip: MPoints, vertices: Floats) -> Result:
-    """At most so many vertices per sequence, at least its two ends: those that SQUISH finds most important."""
+    """The most important vertices of each sequence by SQUISH: at most ``vertices``, and always its two ends."""
     return editing.keep(trip, editing.squishes(trip, columns.freeze(vertices.astype(np.int64))))
 
 
@@ -60,7 +60,7 @@ def _snap(trip: MPoints, metres: Floats) -> Result:
 
 @operator(types.MPOINT, seconds=finite)
 def _shift(trip: MPoints, seconds: Floats) -> Result:
-    """The moving point so many seconds later."""
+    """The moving point, ``seconds`` later."""
     return editing.shift(trip, micros(seconds))
 
 

@@ -1,4 +1,4 @@
-"""Operators on numbers, truths and text over time."""
+"""Operators on numbers, booleans and text over time."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _as_value(moving: Temporals, value: Any) -> Any:
     if isinstance(value, tuple) or numbers != of_numbers or truth != of_truth:
         raise BadArgument(
             "The value is of another type than the value over time.",
-            hint="Compare numbers with numbers, truths with truths and text with text.",
+            hint="Compare numbers with numbers, booleans with booleans and text with text.",
             code="bad-type",
         )
     return _finite(value)
@@ -139,31 +139,31 @@ def _tge(moving: Temporals, other: Any) -> Result:
 
 @operator(types.TBOOL)
 def _tnot(moving: Temporals) -> Result:
-    """The opposite of a truth over time."""
+    """The opposite of a boolean over time."""
     return values.negated(moving)
 
 
 @operator(types.TBOOL)
 def _tand(first: Temporals, second: Temporals) -> Result:
-    """Whether both truths hold, while both are defined."""
+    """Whether both booleans are true, while both are defined."""
     return values.both_true(first, second, np.logical_and)
 
 
 @operator(types.TBOOL)
 def _tor(first: Temporals, second: Temporals) -> Result:
-    """Whether one of two truths holds, while both are defined."""
+    """Whether at least one of two booleans is true, while both are defined."""
     return values.both_true(first, second, np.logical_or)
 
 
 @operator(types.PERIODS)
 def _when_true(moving: Temporals | MBools) -> Result:
-    """When a truth holds."""
+    """When a boolean over time is true."""
     return values.when_true(moving)
 
 
 @operator(types.BOOL)
 def _always(moving: Temporals | MBools) -> Result:
-    """Whether a truth holds whenever it is defined; null if it never is."""
+    """Whether a boolean over time is true whenever it is defined; null if it never is."""
     return values.always_true(moving)
 
 
@@ -181,7 +181,7 @@ def _tsub(moving: Temporals, other: Any) -> Result:
 
 def _addend(other: Any) -> Any:
     if isinstance(other, np.ndarray) and other.dtype == np.bool_:
-        raise BadArgument("A truth is not a number.", hint="Pass a number.", code="bad-type")
+        raise BadArgument("A boolean is not a number.", hint="Pass a number.", code="bad-type")
     return _finite(other)
 
 

@@ -206,7 +206,7 @@ class _Planner:
         found = tuple(Way((*path.arcs, arc)) for input_ in node.inputs for path in self._paths(input_))
         if len(found) > _MOST_WAYS:
             raise BadInput(
-                f"{arc}: more than {_MOST_WAYS:,} ways lead there.", hint="Unite fewer streams.", code="too-large"
+                f"{arc}: more than {_MOST_WAYS:,} paths lead there.", hint="Use fewer unions.", code="too-large"
             )
         return found
 
