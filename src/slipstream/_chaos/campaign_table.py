@@ -9,7 +9,7 @@ from slipstream._chaos.campaign import ADVISED, NOT_REACHED, SAME, Record
 
 
 def as_markdown(records: Sequence[Record], seed: int) -> str:
-    """Return the table as Markdown, as in docs/reliability.md."""
+    """Return the table as Markdown, as in docs/benchmarks.md."""
     outcomes = (SAME, ADVISED, NOT_REACHED, "bad")
     lines = [f"Seed {seed}, {len(records)} faults in {len({record.chain for record in records})} chains.", ""]
     lines += [f"| fault | times | {' | '.join(outcomes)} |", "|---|---:" + "|---:" * len(outcomes) + "|"]
