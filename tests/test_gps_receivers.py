@@ -106,7 +106,7 @@ def test_noise_and_losses_are_as_large_as_asked_for() -> None:
 
 def test_positions_are_written_second_by_second() -> None:
     found = receivers.receive(movement(), GpsReceiver(10))
-    seconds = dict(receivers.seconds_of(found, BEGIN))
+    seconds = dict(receivers.split_seconds(found, BEGIN))
     assert sum(part.num_rows for part in seconds.values()) == found.num_rows
     assert all(int(row["time"]) - BEGIN == second for second, part in seconds.items() for row in part.to_pylist())
     lines = receivers.encoding("json").encode(found).splitlines()

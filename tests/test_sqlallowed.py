@@ -18,7 +18,7 @@ from slipstream._network import Builder, Order, ScalarFunction, Stream, box_func
 from slipstream._network.running.run_folder import pushdown_predicate
 from slipstream._network.schemas import check
 from slipstream._network.sql import box_expressions
-from slipstream._sql.allowed import AGGREGATES, FUNCTIONS, KEYWORDS, called_functions, max_growth, parse_expression
+from slipstream._sql.allowed import AGGREGATES, FUNCTIONS, KEYWORDS, find_called_functions, bound_growth, parse_expression
 from slipstream._sql.parsing import MAX_CHARACTERS, MAX_DEPTH, MAX_NESTING, MAX_WORDS
 
 if TYPE_CHECKING:
@@ -418,7 +418,7 @@ OTHERS = [
 
 
 def test_every_listed_function_is_deterministic_to_spark_and_of_a_type_that_a_column_has(spark: SparkSession) -> None:
-    assert {name for text in EXAMPLES + OTHERS for name in called_functions(text)} == FUNCTIONS
+    assert {name for text in EXAMPLES + OTHERS for name in find_called_functions(text)} == FUNCTIONS
     net = Builder("n")
     net.source("s", **SOURCE).map({f"x{n}": text for n, text in enumerate(EXAMPLES + OTHERS)}).to("out")
     check(net.build(), spark)
@@ -498,12 +498,12 @@ def test_the_largest_expression_that_is_read_is_one_that_spark_reads(spark: Spar
 
 
 def test_texts_cannot_grow_from_box_to_box() -> None:
-    assert max_growth("concat(p, p)", SOURCE) == 2
-    assert max_growth("hex(hex(p))", SOURCE) == 4
-    assert max_growth("cast(a as string) || 'x'", SOURCE) < 1
-    assert max_growth("replace(replace(p, 'a', 'aaaaaaaaaa'), 'a', 'aaaaaaaaaa')", SOURCE) == 100
-    assert max_growth("lpad(p, 1000, 'x')", SOURCE) >= 2
-    assert max_growth("length(concat(p, p))", SOURCE) == 0
+    assert bound_growth("concat(p, p)", SOURCE) == 2
+    assert bound_growth("hex(hex(p))", SOURCE) == 4
+    assert bound_growth("cast(a as string) || 'x'", SOURCE) < 1
+    assert bound_growth("replace(replace(p, 'a', 'aaaaaaaaaa'), 'a', 'aaaaaaaaaa')", SOURCE) == 100
+    assert bound_growth("lpad(p, 1000, 'x')", SOURCE) >= 2
+    assert bound_growth("length(concat(p, p))", SOURCE) == 0
 
 
 def test_a_network_whose_texts_double_in_every_box_is_refused(spark: SparkSession) -> None:
@@ -555,11 +555,11 @@ def parsed_by_spark(spark: SparkSession, text: str) -> tuple[set[str], set[str]]
 def test_spark_reads_what_we_read(spark: SparkSession, text: str) -> None:
     kinds, names = parsed_by_spark(spark, text)
     assert kinds <= UNRESOLVED
-    assert names - WRITTEN_AS_OPERATORS == called_functions(text) - {"cast", "try_cast"} or {
+    assert names - WRITTEN_AS_OPERATORS == find_called_functions(text) - {"cast", "try_cast"} or {
         "position",
         "substring",
         "substr",
-    } & called_functions(text)
+    } & find_called_functions(text)
 
 
 def sentences() -> st.SearchStrategy[list[str]]:

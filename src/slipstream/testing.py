@@ -114,7 +114,7 @@ class CapturingOutput(Destination):
         if batch in self.batches and self.batches[batch] != found:
             raise CheckFailed(
                 f"batch {batch} was sent again with other rows.",
-                hint="Something is not deterministic.",
+                hint="The job is not deterministic.",
                 code="not-deterministic",
             )
         self.batches[batch] = found
@@ -355,7 +355,9 @@ def check_source(source: Source, *, most_batches: int = 1000) -> list[dict[str, 
             return found
         position = end
     raise CheckFailed(
-        f"{label} has not ended after {most_batches} batches.", hint="Give more, or an end.", code="user-code"
+        f"{label} has not ended after {most_batches} batches.",
+        hint="Give a larger most_batches=, or a source that ends.",
+        code="user-code",
     )
 
 

@@ -126,7 +126,7 @@ def test_kafka_settings_come_before_those_of_the_command_line(
         ),
         ("spark = 3\n", "slipstream.toml, spark: not a table.", "Write [spark] on a line of its own."),
         ("[spark]\nmaster = 3\n", "slipstream.toml, spark.master: 3 is not text.", 'Write master = "local[4]".'),
-        ("[spark\n", "slipstream.toml: Expected ']'", "It is TOML"),
+        ("[spark\n", "slipstream.toml: Expected ']'", "must be TOML"),
         ('[spark]\nmaster = "mars"\n', "--master mars: not a Spark master.", "Give local[*]"),
     ],
 )

@@ -67,7 +67,7 @@ def test_mistakes_are_named():
     with pytest.raises(BadArgument, match="no road 'A 100'") as error:
         find_corridor(network, ref="A 100")
     assert "A 10" in error.value.hint
-    with pytest.raises(BadArgument, match="which road"):
+    with pytest.raises(BadArgument, match="no road is named"):
         find_corridor(network, ref="A 10", name="A 10")
     with pytest.raises(BadArgument, match="no edge 99999"):
         find_corridor(network, edges=[[99_999]])

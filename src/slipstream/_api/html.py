@@ -56,7 +56,7 @@ def trips(points: Iterable[Mapping[str, Any] | None], title: str) -> str:
     >>> svg.count("<polyline"), "trips" in svg, "10 m by 5 m" in svg
     (1, True, True)
     """
-    lines = [line for trip in points if trip for line in _sequences(trip)]
+    lines = [line for trip in points if trip for line in _split_sequences(trip)]
     if not lines:
         return f"<p>{escape(title)}: no trips yet</p>"
     xs, ys = [x for line in lines for x, _ in line], [y for line in lines for _, y in line]
@@ -75,20 +75,20 @@ def trips(points: Iterable[Mapping[str, Any] | None], title: str) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{_HEIGHT + _LINE}" role="img">'
         f'<title>{escape(title)}</title><g stroke-width="2" stroke-linecap="round">{drawn}</g>'
         f'<text x="{_MARGIN}" y="{_HEIGHT + _LINE - 4}" font-family="sans-serif" font-size="12" fill="#888">'
-        f"{_metres(wide)} by {_metres(high)}{stretched}</text></svg>"
+        f"{_format_metres(wide)} by {_format_metres(high)}{stretched}</text></svg>"
     )
 
 
-def _metres(length: float) -> str:
+def _format_metres(length: float) -> str:
     """Return a length in words.
 
-    >>> _metres(152_000.0), _metres(17.6)
+    >>> _format_metres(152_000.0), _format_metres(17.6)
     ('152 km', '18 m')
     """
     return f"{length / 1000:,.0f} km" if length >= 10_000 else f"{length:,.0f} m"
 
 
-def _sequences(trip: Mapping[str, Any]) -> list[list[tuple[float, float]]]:
+def _split_sequences(trip: Mapping[str, Any]) -> list[list[tuple[float, float]]]:
     """The stretches of a moving point, between which it is nowhere."""
     path = list(zip(trip["x"], trip["y"], strict=True))
     starts = [*trip["starts"], len(path)]

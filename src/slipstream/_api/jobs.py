@@ -194,7 +194,7 @@ class Job:
         >>> ss.Job("out").archive(gps, id="vin").outputs
         ['trips', 'trips_rejects']
         """
-        points, box = _trips(stream, id, time, x, y, gap, lateness)
+        points, box = _make_archive(stream, id, time, x, y, gap, lateness)
         trips = points.through(box, name=f"archive_{name}")
         return self.write(trips, name).write(trips.output("rejects"), f"{name}_rejects")
 
@@ -212,14 +212,14 @@ class Job:
         if execution and execution.has_finished():
             return RunningJob(execution, None)
         with silent():
-            mine = self._session(spark or session.build("slipstream"))
+            mine = self._open_session(spark or session.build("slipstream"))
         known = check(network, mine)  # now, so that a mistake is raised here and not in the background
-        frames = self._frames(mine)
+        frames = self._open_tables(mine)
         execution = execution or self._lay_out(network, settings, parallel)
         execution.own, execution.kafka, execution.known = self._own, tuple(settings.items()), known
         return RunningJob(execution, mine, frames)
 
-    def _frames(self, spark: SparkSession) -> dict[str, DataFrame]:
+    def _open_tables(self, spark: SparkSession) -> dict[str, DataFrame]:
         """The tables that streams are joined with."""
         rows = {name: table.rows() for name, table in tables(self._outputs.values()).items()}
         return {name: spark.createDataFrame(one) if isinstance(one, pa.Table) else one for name, one in rows.items()}
@@ -228,7 +228,7 @@ class Job:
         """Run the job to the end of its input and return its results: ``start``, ``wait`` and ``open`` in one."""
         return self.start(spark).wait(timeout).results()
 
-    def _session(self, spark: SparkSession) -> SparkSession:
+    def _open_session(self, spark: SparkSession) -> SparkSession:
         """A session of the job's own, so that the user's keeps its settings; but a DataFrame is read by its own."""
         workers.use_this_python()
         for origin in origins(self._outputs.values()).values():
@@ -245,7 +245,7 @@ class Job:
         before = (folder / FILE).read_text(encoding="utf-8")
         if before != yaml_files.dumps(network):
             raise BadArgument(
-                f"{folder}: holds another job.",
+                f"{folder}: contains another job.",
                 hint="Start the same streams and outputs there, or use another folder.",
                 code="different-job",
             )
@@ -283,7 +283,7 @@ class Job:
         return drawing.draw(self.network)
 
 
-def _trips(
+def _make_archive(
     stream: Stream, id: str, time: str, x: str, y: str, gap: Duration | None, lateness: Duration | None
 ) -> tuple[Stream, Archive]:
     """The points of a stream, and the box that makes trips of them."""

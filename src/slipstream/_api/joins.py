@@ -70,7 +70,7 @@ def near(
     """
     from slipstream._joins import meetings as plans
 
-    return plans.gather(_meetings(first, second, distance, duration, id, trip))
+    return plans.gather(_find_meetings(first, second, distance, duration, id, trip))
 
 
 def meetings(
@@ -96,7 +96,7 @@ def meetings(
     0  van-1    van-3 2026-05-04 08:00:00 2026-05-04 08:00:08
     1  van-2    van-3 2026-05-04 08:01:00 2026-05-04 08:01:08
     """
-    return _meetings(first, second, distance, duration, id, trip)
+    return _find_meetings(first, second, distance, duration, id, trip)
 
 
 def convoys(
@@ -126,8 +126,8 @@ def convoys(
         raise BadArgument(f"size={size}: below 2.", hint="A convoy has at least two members.", code="out-of-range")
     from slipstream._joins import convoys as plans
 
-    metres, micros = metres_of(distance), _micros(duration)
-    return plans.convoys(_trips(trips, "trips", id, trip), metres, micros, size)
+    metres, micros = parse_metres(distance), _parse_micros(duration)
+    return plans.convoys(_read_trips(trips, "trips", id, trip), metres, micros, size)
 
 
 def passes(
@@ -174,7 +174,7 @@ def passes(
     """
     from slipstream._joins import zones as plans
 
-    metres, micros = metres_of(distance), _micros(duration)
+    metres, micros = parse_metres(distance), _parse_micros(duration)
     places = _select(zones, "zones", zone_id, zone, "Zone", (types.REGION, types.POINT))
     if metres and types.REGION.sql == places.schema["Zone"].dataType.simpleString():
         raise BadArgument(
@@ -182,15 +182,15 @@ def passes(
             hint="Leave out distance=, or use a column of points.",
             code="conflicting-options",
         )
-    return plans.passes(_trips(trips, "trips", id, trip), places, metres or types.REACH, micros)
+    return plans.passes(_read_trips(trips, "trips", id, trip), places, metres or types.REACH, micros)
 
 
-def metres_of(distance: Distance) -> float:
+def parse_metres(distance: Distance) -> float:
     """Return a distance in metres.
 
-    >>> metres_of("30 m"), metres_of("1.5 km"), metres_of(20)
+    >>> parse_metres("30 m"), parse_metres("1.5 km"), parse_metres(20)
     (30.0, 1500.0, 20.0)
-    >>> metres_of("near")
+    >>> parse_metres("near")
     Traceback (most recent call last):
         ...
     slipstream._errors.BadArgument: distance 'near': not a distance.
@@ -207,7 +207,7 @@ def metres_of(distance: Distance) -> float:
     return float(found[1]) * _METRES[found[2]]
 
 
-def _micros(duration: Duration) -> int:
+def _parse_micros(duration: Duration) -> int:
     length = seconds(duration)
     if not 0 <= length < math.inf:
         raise BadArgument(
@@ -216,14 +216,14 @@ def _micros(duration: Duration) -> int:
     return round(length * types.MICROS)
 
 
-def _meetings(
+def _find_meetings(
     first: Table, second: Table | None, distance: Distance, duration: Duration, id: str, trip: str
 ) -> DataFrame:
     from slipstream._joins.meetings import Nearness, meetings
 
-    near = Nearness(metres_of(distance), _micros(duration))
-    one = _trips(first, "first", id, trip)
-    other = None if second is None else _trips(second, "second", id, trip)
+    near = Nearness(parse_metres(distance), _parse_micros(duration))
+    one = _read_trips(first, "first", id, trip)
+    other = None if second is None else _read_trips(second, "second", id, trip)
     if other is not None and (kinds := [rows.schema["id"].dataType for rows in (one, other)])[0] != kinds[1]:
         raise BadArgument(
             f"{id}: {kinds[0].simpleString()} in one table, {kinds[1].simpleString()} in the other.",
@@ -233,7 +233,7 @@ def _meetings(
     return meetings(one, other, near)
 
 
-def _trips(table: Table, what: str, id: str, trip: str) -> DataFrame:
+def _read_trips(table: Table, what: str, id: str, trip: str) -> DataFrame:
     rows = table.to_spark() if isinstance(table, Trips) else table
     return _select(rows, what, id, trip, TRIP, (types.MPOINT,))
 

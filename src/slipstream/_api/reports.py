@@ -44,13 +44,13 @@ _X = f"{{pos}} * {FOOT!r}E0"
 _Y = f"{{xway}} * {APART!r}E0 + if({{dir}} = 0, {LANE!r}E0, -{LANE!r}E0) * ({{lane}} + 1)"
 
 
-def toll_columns(schema: Schema, form: ReportForm = LINEAR_ROAD) -> dict[str, str]:
+def map_toll_columns(schema: Schema, form: ReportForm = LINEAR_ROAD) -> dict[str, str]:
     """Return what the toll box needs, as expressions over a stream; raises ``BadInput`` if a column is missing.
 
     Rules for real roads round numbers down that are not whole.
     """
     wanted = (*FIELDS, *([CLASS] if form.classes > 1 else []))
-    found = {field: column(name) for field in wanted if (name := _column(schema, field))}
+    found = {field: column(name) for field in wanted if (name := _find_column(schema, field))}
     if missing := [field for field in form.needed if field not in found]:
         field, needed = missing[0], [PLAIN.get(name, name) for name in form.needed]
         raise BadInput(
@@ -62,13 +62,13 @@ def toll_columns(schema: Schema, form: ReportForm = LINEAR_ROAD) -> dict[str, st
         )
     if form.needs_lanes:
         return found
-    whole = [field for field in found if plain_type(schema[_column(schema, field)]) == "float"]
+    whole = [field for field in found if plain_type(schema[_find_column(schema, field)]) == "float"]
     return found | {field: f"cast(floor({found[field]}) as bigint)" for field in whole}
 
 
 def has_reports(schema: Schema) -> bool:
     """Return whether a stream has the columns of position reports."""
-    return all(_column(schema, field) for field in NEEDED)
+    return all(_find_column(schema, field) for field in NEEDED)
 
 
 def place_columns(schema: Schema) -> dict[str, str]:
@@ -76,7 +76,7 @@ def place_columns(schema: Schema) -> dict[str, str]:
 
     The road, the direction and the lane, which say where a trip ends, come with them.
     """
-    names = {field: column(_column(schema, field)) for field in NEEDED}
+    names = {field: column(_find_column(schema, field)) for field in NEEDED}
     return {
         "id": names["vid"],
         "time": f"{names['time']} + {parse_instant(START)}",
@@ -88,7 +88,7 @@ def place_columns(schema: Schema) -> dict[str, str]:
     }
 
 
-def _column(schema: Schema, field: str) -> str:
+def _find_column(schema: Schema, field: str) -> str:
     """The column of a stream that holds a field; empty if it has none."""
     return next((name for name in (field, PLAIN.get(field, "")) if name in schema), "")
 

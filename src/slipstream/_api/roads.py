@@ -103,20 +103,20 @@ class Roads:
         """
         from pyspark.sql import functions as sf
 
-        return self._function(noise, lag)(sf.col(trip) if isinstance(trip, str) else trip)
+        return self._make_function(noise, lag)(sf.col(trip) if isinstance(trip, str) else trip)
 
     def register(self, spark: SparkSession, name: str = "match", *, noise: float = 10.0) -> None:
         """Make :meth:`match` a SQL function of a session: ``SELECT match(Trip).points FROM trips``."""
-        spark.udf.register(name, self._function(noise, None))
+        spark.udf.register(name, self._make_function(noise, None))
 
-    def _function(self, noise: float, lag: Duration | None) -> Callable[..., Column]:
+    def _make_function(self, noise: float, lag: Duration | None) -> Callable[..., Column]:
         from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
 
         from slipstream._roads.matching.match_columns import RESULT_SQL, match_column
         from slipstream._roads.matching.model import Model
         from slipstream._spark import workers
 
-        folder = folder_of(self)
+        folder = find_folder(self)
         model = Model(noise=noise, lag=None if lag is None else float(durations.seconds(lag, "lag")))
 
         def match(trip: pa.Array) -> pa.Array:
@@ -154,7 +154,7 @@ class Roads:
         return f"<Roads {self._where}: {self._network.nodes:,} nodes, {self._network.edges:,} edges>"
 
 
-def folder_of(roads: Roads | str | Path) -> str:
+def find_folder(roads: Roads | str | Path) -> str:
     """Return the folder from which workers read roads."""
     if isinstance(roads, Roads):
         if roads._folder is None:

@@ -19,7 +19,7 @@ from slipstream._api.reports import PLAIN, REPORT, RunSource
 from slipstream._api.streams import Origin, Place, Stored, Stream, Table
 from slipstream._errors import BadArgument, BadInput
 from slipstream._feeds.tuples import FIELDS
-from slipstream._io.formats.encodings import CSV, JSON, PARQUET, TEXT, TRAIN, first_file, guess_encoding
+from slipstream._io.formats.encodings import CSV, JSON, PARQUET, TEXT, TRAIN, find_first_file, guess_encoding
 from slipstream._io.named_feeds import KAFKA, TCP, Definition, Feed, make_feed
 from slipstream._io.readers.user_sources import Source, UserFeed
 from slipstream._network.algebra import Schema
@@ -87,7 +87,7 @@ def read(
     if is_run(place):
         return _open_run(place, columns or {}, name)
     format = format or guess_encoding(place)
-    given, mapped = _columns(place, format, schema, columns or {})
+    given, mapped = _find_columns(place, format, schema, columns or {})
     definition = Definition(Path(message_schema) if message_schema else None, schema_registry)
 
     def feed(folder: Path, settings: Mapping[str, str]) -> Feed:  # noqa: ARG001
@@ -123,7 +123,7 @@ def from_dataframe(
     table = frame if isinstance(frame, pa.Table) else pa.Table.from_pandas(frame, preserve_index=False)
     renamed = _map_columns(table.column_names, columns or {})
     table = pa.table({new: _decode_dictionary(new, table[old]) for new, old in renamed.items()})
-    schema = {field.name: type_names.arrow_type(field.name, field.type) for field in table.schema}
+    schema = {field.name: type_names.convert_arrow_type(field.name, field.type) for field in table.schema}
     return _stream(Origin(name, schema, name, partial(_record, table, name, schema), is_copied=True))
 
 
@@ -155,7 +155,7 @@ def table(
         return _read_static(where, name or "table")  # type: ignore[arg-type]
     rows = where if isinstance(where, pa.Table) else pa.Table.from_pandas(where, preserve_index=False)
     plain = pa.table({one: _decode_dictionary(one, rows[one]) for one in rows.column_names})
-    columns = {field.name: type_names.arrow_type(field.name, field.type) for field in plain.schema}
+    columns = {field.name: type_names.convert_arrow_type(field.name, field.type) for field in plain.schema}
     return Table(Stored(name or "table", columns, lambda: plain))
 
 
@@ -184,7 +184,7 @@ def _open_source(source: Source, name: str) -> Stream:
     schema = type_names.parse_schema(source.schema)
     ship(type(source))
     feed = UserFeed(f"python:{label}", "arrow", own=source, types=schema)
-    return _stream(Origin(name or _identifier(label.lower()), schema, label, lambda _, __: feed))
+    return _stream(Origin(name or _make_identifier(label.lower()), schema, label, lambda _, __: feed))
 
 
 def _open_run(place: str, columns: Mapping[str, str], name: str) -> Stream:
@@ -269,14 +269,14 @@ def _decode_dictionary(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_timestamp(column.type):
         micros = column.cast(pa.timestamp("us", tz=column.type.tz), safe=False).cast(pa.int64())
         return pc.divide(micros.cast(pa.float64()), 1e6)
-    type_names.arrow_type(name, column.type)
+    type_names.convert_arrow_type(name, column.type)
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 # --- files
 
 
-def _columns(
+def _find_columns(
     where: str, format: str, schema: Mapping[str, str] | None, columns: Mapping[str, str]
 ) -> tuple[Schema, dict[str, str]]:
     """Return the columns of a feed, their types, and the fields of those that have other names there."""
@@ -300,7 +300,7 @@ def _columns(
 
 def _infer_schema(where: str, format: str, columns: Mapping[str, str]) -> tuple[Schema, dict[str, str]]:
     """The columns that a file has; those that no column of a stream can hold are left out."""
-    found = _file_schema(where, format)
+    found = _read_schema(where, format)
     back = {place.partition(":")[0] if place not in found else place: name for name, place in columns.items()}
     schema, mapped = {}, dict(columns)
     for field, type_ in found.items():
@@ -311,7 +311,7 @@ def _infer_schema(where: str, format: str, columns: Mapping[str, str]) -> tuple[
         elif pa.types.is_null(type_):
             schema[name] = "text"
         elif not (pa.types.is_nested(type_) or pa.types.is_temporal(type_) or pa.types.is_binary(type_)):
-            schema[name] = type_names.arrow_type(name, type_)
+            schema[name] = type_names.convert_arrow_type(name, type_)
     if back:
         missing = next(iter(back))
         raise BadArgument(
@@ -324,13 +324,13 @@ def _infer_schema(where: str, format: str, columns: Mapping[str, str]) -> tuple[
     return schema, mapped
 
 
-def _file_schema(where: str, format: str) -> dict[str, Any]:
+def _read_schema(where: str, format: str) -> dict[str, Any]:
     path = Path(where)
     if not path.exists():
         raise BadArgument(
-            f"{where}: no such file or folder.", hint="If it comes later, give a schema=.", code="no-such-file"
+            f"{where}: no such file or folder.", hint="If it will appear later, give a schema=.", code="no-such-file"
         )
-    file = path / first_file(where) if path.is_dir() else path
+    file = path / find_first_file(where) if path.is_dir() else path
     try:
         if format == PARQUET:
             schema = pq.read_schema(file)
@@ -338,7 +338,7 @@ def _file_schema(where: str, format: str) -> dict[str, Any]:
             with csv.open_csv(file, csv.ReadOptions(block_size=_SAMPLE)) as reader:
                 schema = reader.schema
         elif format == JSON:
-            schema = pj.read_json(pa.BufferReader(_first_lines(file))).schema
+            schema = pj.read_json(pa.BufferReader(_read_first_lines(file))).schema
         else:
             raise BadArgument(
                 f"{where}: the columns of {format} are not known.", hint="Give a schema=.", code="bad-type"
@@ -350,16 +350,16 @@ def _file_schema(where: str, format: str) -> dict[str, Any]:
     return {field.name: field.type for field in schema}
 
 
-def _first_lines(file: Path) -> bytes:
+def _read_first_lines(file: Path) -> bytes:
     with file.open("rb") as lines:
         block = lines.read(_SAMPLE)
         return block if len(block) < _SAMPLE else block[: block.rfind(b"\n") + 1]
 
 
 def _name_of(where: str) -> str:
-    return _identifier(PurePath(where.rstrip("/")).stem)
+    return _make_identifier(PurePath(where.rstrip("/")).stem)
 
 
-def _identifier(text: str) -> str:
+def _make_identifier(text: str) -> str:
     name = re.sub(r"\W+", "_", text).strip("_") or "source"
     return f"source_{name}" if name[0].isdigit() else name

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from slipstream._api.fence_methods import Fences
-from slipstream._api.reports import toll_columns
+from slipstream._api.reports import map_toll_columns
 from slipstream._cuboid.schema import AST
 from slipstream._errors import BadArgument, BadInput
 from slipstream._linear_road.rules import RULES, Rules, TollFunction, find_registered
@@ -106,7 +106,7 @@ class Table:
     """
 
     def __init__(self, stored: Stored) -> None:
-        self._stored, self._place, self._port = stored, Place(stored), 0
+        self._stored, self._place, self._get_port = stored, Place(stored), 0
 
     @property
     def name(self) -> str:
@@ -138,7 +138,7 @@ class Stream(Fences):
     """
 
     def __init__(self, place: Place, port: int = 0) -> None:
-        self._place, self._port = place, port
+        self._place, self._get_port = place, port
 
     # --- what it is
 
@@ -149,7 +149,7 @@ class Stream(Fences):
             return dict(self._place.what.schema)
         network, arcs = assemble("stream", {"out": self})
         found = check(network, None).schemas[arcs["out"]]
-        if UNKNOWN in found.values() and (spark := analysing_session()):
+        if UNKNOWN in found.values() and (spark := find_analysing_session()):
             found = check(network, spark).schemas[arcs["out"]]
         return found
 
@@ -268,7 +268,7 @@ class Stream(Fences):
         >>> cars.sort("time", slack=10, by="id").columns
         ['id', 'time']
         """
-        return self._with(BSort(Order(on, slack, _names(by))))
+        return self._with(BSort(Order(on, slack, _list_names(by))))
 
     def window(
         self,
@@ -293,7 +293,7 @@ class Stream(Fences):
         """
         length = durations.seconds(size, "size")
         step = length if every is None else durations.seconds(every, "every")
-        return Window(self, on, length, step, _names(by), durations.seconds(lateness, "lateness"))
+        return Window(self, on, length, step, _list_names(by), durations.seconds(lateness, "lateness"))
 
     def running(
         self, added: Mapping[str, str] | None = None, /, *, by: str | Iterable[str] = (), **functions: str
@@ -305,7 +305,7 @@ class Stream(Fences):
         >>> cars.running(by="id", reports="count(*)", top="max(speed)").columns
         ['id', 'speed', 'reports', 'top']
         """
-        return self._with(Running(dict(added or {}) | functions, _names(by)))
+        return self._with(Running(dict(added or {}) | functions, _list_names(by)))
 
     def through(self, box: Operator, *others: Stream, name: str = "") -> Stream:
         """Send the stream, and ``others``, through a box of your own; returns its first output.
@@ -398,7 +398,7 @@ class Stream(Fences):
         if isinstance(other, Table):
             if within is not None:
                 raise BadArgument(
-                    "join: a table has no time to be within.", hint="Leave out within=.", code="conflicting-options"
+                    "join: within= is for two streams, and this is a table.", hint="Leave out within=.", code="conflicting-options"
                 )
             return self._with(Join(on, outer=how == "left"), other)
         if how != "inner" or within is None:
@@ -419,7 +419,7 @@ class Stream(Fences):
         >>> cars.latest(limits, by="id").columns
         ['id', 'speed', 'limit_kmh']
         """
-        return self._with(Latest(_names(by)), other)
+        return self._with(Latest(_list_names(by)), other)
 
     # --- cuboids
 
@@ -461,7 +461,7 @@ class Stream(Fences):
         >>> tolled.notifications.columns
         ['vid', 'time', 'lav', 'toll']
         """
-        chosen = _rules(rules)
+        chosen = _find_rules(rules)
         late = durations.seconds(lateness, "lateness")
         if late != int(late):
             raise BadArgument(
@@ -472,7 +472,7 @@ class Stream(Fences):
             )
         past = str(Path(history).absolute()) if history else ""
         box = Toll(chosen, int(late), past, publish)
-        reports = self._with(Map(toll_columns(self._types, box.form)))
+        reports = self._with(Map(map_toll_columns(self._types, box.form)))
         return Tolled(reports._with(box)._place)
 
     def charge_zones(
@@ -530,10 +530,10 @@ class Stream(Fences):
         >>> cars.match(roads, lag="30s").columns[4:9]
         ['status', 'edge', 'offset', 'direction', 'aside']
         """
-        from slipstream._api.roads import folder_of
+        from slipstream._api.roads import find_folder
 
         waits, late = durations.seconds(lag, "lag"), durations.seconds(lateness, "lateness")
-        return self._with(Match(folder_of(roads), id, time, x, y, float(waits), float(late), noise))
+        return self._with(Match(find_folder(roads), id, time, x, y, float(waits), float(late), noise))
 
     # --- making more of them
 
@@ -570,9 +570,9 @@ class Window:
         ['time', 'cars', 'mean']
         """
         box = Aggregate(dict(added or {}) | functions, Order(self._on, 0, self._by), self._size, self._every)
-        return self._stream._with(box, self._clock())
+        return self._stream._with(box, self._delay_clock())
 
-    def _clock(self) -> Stream:
+    def _delay_clock(self) -> Stream:
         """Return the stream that closes windows: this one, delayed by the lateness."""
         if self._on not in self._stream._types:  # the window itself says so better
             return self._stream
@@ -654,38 +654,38 @@ class Tolled:
 
     _place: Place = field(repr=False)
 
-    def _port(self, name: str) -> Stream:
+    def _get_port(self, name: str) -> Stream:
         return Stream(self._place, Toll().port(name))
 
     @property
     def notifications(self) -> Stream:
         """The toll of the segment that a vehicle enters: vid, time, lav, toll."""
-        return self._port("notifications")
+        return self._get_port("notifications")
 
     @property
     def alerts(self) -> Stream:
         """Accidents ahead, for vehicles that approach them: vid, time, seg."""
-        return self._port("alerts")
+        return self._get_port("alerts")
 
     @property
     def balances(self) -> Stream:
         """Answers to balance requests: qid, vid, time, balance."""
-        return self._port("balances")
+        return self._get_port("balances")
 
     @property
     def expenditures(self) -> Stream:
         """Answers to expenditure requests: qid, vid, time, spent."""
-        return self._port("expenditures")
+        return self._get_port("expenditures")
 
     @property
     def travel_times(self) -> Stream:
         """Answers to travel time requests: qid, vid, time, seconds, toll."""
-        return self._port("travel_times")
+        return self._get_port("travel_times")
 
     @property
     def rejects(self) -> Stream:
         """Reports that cannot be tolled, each with a reason."""
-        return self._port(REJECTS)
+        return self._get_port(REJECTS)
 
     @property
     def cars(self) -> Published:
@@ -717,14 +717,14 @@ class Tolled:
         found = cast("Toll", self._place.what).published(reports._types)
         if name not in found:
             raise BadArgument(
-                "toll: nothing is published.", hint="Leave out publish=False.", code="conflicting-options"
+                "toll: no cuboids are published.", hint="Leave out publish=False.", code="conflicting-options"
             )
         return Published(name, found[name])
 
     def streams(self) -> Iterator[tuple[str, Stream]]:
         """Yield all outputs, each with the name under which a job writes it."""
         for name in Toll.ports:
-            yield (f"toll_{name}" if name == REJECTS else name), self._port(name)
+            yield (f"toll_{name}" if name == REJECTS else name), self._get_port(name)
 
 
 @dataclass(frozen=True)
@@ -770,40 +770,40 @@ def assemble(
     to: Mapping[str, tuple[str, ...]] | None = None,
 ) -> tuple[Network, dict[str, Arc]]:
     """Return the network of all boxes that some streams need, and the arc of each stream."""
-    places = _places(outputs.values())
+    places = _list_places(outputs.values())
     names = _name_places(places)
-    arcs = {output: Arc(names[id(stream._place)], stream._port) for output, stream in outputs.items()}
+    arcs = {output: Arc(names[id(stream._place)], stream._get_port) for output, stream in outputs.items()}
     nodes = tuple(
-        Node(names[id(place)], place.what, tuple(Arc(names[id(i._place)], i._port) for i in place.inputs))
+        Node(names[id(place)], place.what, tuple(Arc(names[id(i._place)], i._get_port) for i in place.inputs))
         for place in places
         if not isinstance(place.what, Origin | Stored)
     )
     sources = tuple(
         Source(names[id(place)], dict(place.what.schema)) for place in places if isinstance(place.what, Origin)
     )
-    stored = tuple(StoredTable(name, dict(table.schema)) for name, table in _tables(places, names).items())
+    stored = tuple(StoredTable(name, dict(table.schema)) for name, table in _find_tables(places, names).items())
     ends = tuple(Output(output, arc, to=(to or {}).get(output, ())) for output, arc in arcs.items())
     return Network(name, sources, nodes, ends, stored), arcs
 
 
 def origins(streams: Iterable[Stream]) -> dict[str, Origin]:
     """Return the sources that some streams read, by their names in the network of these streams."""
-    places = _places(streams)
+    places = _list_places(streams)
     names = _name_places(places)
     return {names[id(place)]: place.what for place in places if isinstance(place.what, Origin)}
 
 
 def tables(streams: Iterable[Stream]) -> dict[str, Stored]:
     """Return the tables that some streams look things up in, by their names in the network of these streams."""
-    places = _places(streams)
-    return _tables(places, _name_places(places))
+    places = _list_places(streams)
+    return _find_tables(places, _name_places(places))
 
 
-def _tables(places: list[Place], names: dict[int, str]) -> dict[str, Stored]:
+def _find_tables(places: list[Place], names: dict[int, str]) -> dict[str, Stored]:
     return {names[id(place)]: place.what for place in places if isinstance(place.what, Stored)}
 
 
-def _places(streams: Iterable[Stream]) -> list[Place]:
+def _list_places(streams: Iterable[Stream]) -> list[Place]:
     """Everything upstream of some streams, inputs first."""
     found: dict[int, Place] = {}
 
@@ -825,7 +825,7 @@ def _name_places(places: list[Place]) -> dict[int, str]:
     for place in places:
         what = place.what
         is_data = isinstance(what, Origin | Stored)
-        kind = what.name if isinstance(what, Origin | Stored | Operator) and what.name else _kind(what)
+        kind = what.name if isinstance(what, Origin | Stored | Operator) and what.name else _describe_kind(what)
         name = place.name or (kind if is_data else f"{kind}_1")
         if isinstance(what, Stored) and name in taken:
             raise BadArgument(
@@ -850,7 +850,7 @@ def _check_stream(stream: Stream) -> None:
     except BadInput as error:
         if not error.place.box:
             raise
-        kind = _kind(stream._place.what)
+        kind = _describe_kind(stream._place.what)
         # the method that was called is a better place than a box of a network that nobody has seen
         error.place = replace(error.place, words=_METHODS.get(kind, kind))
         raise error from None
@@ -860,7 +860,7 @@ def _check_stream(stream: Stream) -> None:
 _METHODS = {"map": "select", "bsort": "sort", "aggregate": "window", "operator": "through"}
 
 
-def analysing_session() -> SparkSession | None:
+def find_analysing_session() -> SparkSession | None:
     """Return a session to analyse expressions with that only Spark knows; None unless the user has Spark running.
 
     It is a session of its own, as functions of the user's are registered in it.
@@ -878,7 +878,7 @@ def analysing_session() -> SparkSession | None:
 _analysing: dict[Any, SparkSession] = {}
 
 
-def _kind(what: Box | Origin | Stored) -> str:
+def _describe_kind(what: Box | Origin | Stored) -> str:
     return "read" if isinstance(what, Origin | Stored) else what.kind
 
 
@@ -886,11 +886,11 @@ def _describe_schema(schema: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {type_}" for name, type_ in schema.items())
 
 
-def _names(by: str | Iterable[str]) -> tuple[str, ...]:
+def _list_names(by: str | Iterable[str]) -> tuple[str, ...]:
     return (by,) if isinstance(by, str) else tuple(by)
 
 
-def _rules(rules: str | Rules | TollFunction) -> str | Rules:
+def _find_rules(rules: str | Rules | TollFunction) -> str | Rules:
     if isinstance(rules, str):
         return rules
     if not isinstance(rules, Rules):

@@ -157,7 +157,7 @@ def _check_static(frame: DataFrame) -> DataFrame:
 
 def _create(spark: SparkSession, table: pa.Table, mapping: Mapping) -> DataFrame:
     """A Spark DataFrame of an Arrow table; Spark knows no nanoseconds and no dictionaries."""
-    columns = {name: _spark_column(table[name]) for name in table.column_names}
+    columns = {name: _convert_column(table[name]) for name in table.column_names}
     time = columns[mapping.time]
     if pa.types.is_timestamp(time.type) and time.type.tz is None:
         # Spark would take it for a time of its session's zone
@@ -167,7 +167,7 @@ def _create(spark: SparkSession, table: pa.Table, mapping: Mapping) -> DataFrame
     return spark.createDataFrame(pa.table(columns))
 
 
-def _spark_column(column: pa.ChunkedArray) -> Any:
+def _convert_column(column: pa.ChunkedArray) -> Any:
     if pa.types.is_dictionary(column.type):
         return column.cast(column.type.value_type)
     if pa.types.is_timestamp(column.type):

@@ -97,14 +97,14 @@ class Recorded:
         return self.where
 
     def as_of(self, moment: int | datetime) -> Recorded:  # noqa: ARG002
-        raise _no_past(self.where)
+        raise _refuse_past(self.where)
 
     def to_spark(self, spark: SparkSession) -> DataFrame:
         return name_system(spark.createDataFrame(self.table), self.crs)
 
     def rejects(self, spark: SparkSession) -> DataFrame:  # noqa: ARG002
         raise BadArgument(
-            f"{self.where}: trips of files have no rejects.",
+            f"{self.where}: trips in files have no rejects.",
             hint="ss.trajectories keeps what it rejects; Trips.read refuses a file with an invalid position.",
             code="unknown-name",
         )
@@ -134,7 +134,7 @@ class Computed:
         return self.built.crs
 
     def as_of(self, moment: int | datetime) -> Computed:  # noqa: ARG002
-        raise _no_past(self.where)
+        raise _refuse_past(self.where)
 
     def to_spark(self, spark: SparkSession) -> DataFrame:  # noqa: ARG002
         return self.built.trips
@@ -166,7 +166,7 @@ class Stored:
         return self.data.crs
 
     def as_of(self, moment: int | datetime) -> Stored:  # noqa: ARG002
-        raise _no_past(str(self))
+        raise _refuse_past(str(self))
 
     def to_spark(self, spark: SparkSession) -> DataFrame:
         return self.data.to_spark(spark)
@@ -198,7 +198,7 @@ def name_system(rows: DataFrame, crs: str) -> DataFrame:
     return rows.withColumn(TRIP, sf.col(TRIP).alias(TRIP, metadata={CRS_KEY: crs})) if crs else rows
 
 
-def _no_past(where: str) -> BadArgument:
+def _refuse_past(where: str) -> BadArgument:
     return BadArgument(
-        f"{where}: trips of files have no past.", hint="Use as_of on the trips of a job.", code="not-kept"
+        f"{where}: trips in files have no earlier versions.", hint="Use as_of on the trips of a job.", code="not-kept"
     )

@@ -105,7 +105,7 @@ class Trips:
         if is_temporal(place):
             return cls(Recorded(str(place), *read_temporal(place)))
         crs = System.parse(plane).name if plane else ""
-        return cls._recorded(str(place), Reading(format, plane, id, time, x, y, trip, units).read(place), crs)
+        return cls._from_recording(str(place), Reading(format, plane, id, time, x, y, trip, units).read(place), crs)
 
     @classmethod
     def from_points(cls, points: Mapping[str, MovingPoint], *, crs: str | Plane = "") -> Trips:
@@ -116,21 +116,21 @@ class Trips:
         >>> ss.Trips.from_points({"van": van})
         <Trips points: 1>
         """
-        return cls._recorded("points", points.items(), System.parse(crs).name if crs else "")
+        return cls._from_recording("points", points.items(), System.parse(crs).name if crs else "")
 
     @classmethod
     def from_geopandas(cls, frame: Any, *, units: str | None = None) -> Trips:
         """Convert a GeoDataFrame with a row per vertex: an ``id``, the time as index, points in metres."""
-        return cls.from_points(tracks.from_geopandas(frame, units=units), crs=_crs_of(frame))
+        return cls.from_points(tracks.from_geopandas(frame, units=units), crs=_find_crs(frame))
 
     @classmethod
     def from_movingpandas(cls, collection: Any, *, units: str | None = None) -> Trips:
         """Convert a TrajectoryCollection of MovingPandas in metres."""
-        crs = next((_crs_of(one.df) for one in collection), "")
+        crs = next((_find_crs(one.df) for one in collection), "")
         return cls.from_points(tracks.from_movingpandas(collection, units=units), crs=crs)
 
     @classmethod
-    def _recorded(cls, where: str, trips: Iterable[tuple[str, MovingPoint]], crs: str = "") -> Trips:
+    def _from_recording(cls, where: str, trips: Iterable[tuple[str, MovingPoint]], crs: str = "") -> Trips:
         found = list(trips)
         rows = [pa.array([name for name, _ in found], pa.string()), to_arrow([point for _, point in found])]
         return cls(Recorded(where, pa.table(rows, names=["id", TRIP]), crs))
@@ -210,9 +210,9 @@ class Trips:
         Trips of one ``id`` must not overlap in time.
         """
         trips: dict[Any, list[Mapping[str, Any]]] = {}
-        for name, trip in self._rows(id):
+        for name, trip in self._read_rows(id):
             trips.setdefault(name, []).append(trip)
-        return {name: _joined(found).checked(f"the trips of {name!r}") for name, found in trips.items()}
+        return {name: _join_sequences(found).checked(f"the trips of {name!r}") for name, found in trips.items()}
 
     def to_geopandas(self, crs: str | None = None, id: str = "id") -> Any:
         """Return a GeoDataFrame with a row per vertex; needs GeoPandas. ``crs`` is by default that of the trips."""
@@ -255,12 +255,12 @@ class Trips:
         >>> ss.Trips.from_points({"van": van}).explore()
         <Map points: 1 trip>
         """
-        found = trip_maps.prepare(self._some(trips), self.crs)
+        found = trip_maps.prepare(self._read_some(trips), self.crs)
         return Map(str(self._of), trip_maps.make_page(found, str(self._of)), found.trips)
 
     def draw(self, out: str | Path, *, trips: int = trip_maps.MOST_TRIPS) -> None:
         """Write the map of :meth:`explore` as a page (.html), or a picture of it (.png, .svg, .pdf)."""
-        trip_maps.draw(self._some(trips), self.crs, str(self._of), Path(local(out) if isinstance(out, str) else out))
+        trip_maps.draw(self._read_some(trips), self.crs, str(self._of), Path(local(out) if isinstance(out, str) else out))
 
     def export(self, out: str | Path, format: str = "") -> None:
         """Export the trips to another format: one file, or for GPX a folder.
@@ -275,13 +275,13 @@ class Trips:
         600.0
         """
         place = Path(local(out) if isinstance(out, str) else out)
-        export(self._some(len(self)).to_batches(), self.crs, place, format)
+        export(self._read_some(len(self)).to_batches(), self.crs, place, format)
 
-    def _some(self, rows: int) -> pa.Table:
+    def _read_some(self, rows: int) -> pa.Table:
         """At most so many trips as an Arrow table."""
         return self.to_spark().limit(rows).toArrow() if self._conditions else self._of.some(rows)
 
-    def _rows(self, id: str) -> list[tuple[Any, Mapping[str, Any]]]:
+    def _read_rows(self, id: str) -> list[tuple[Any, Mapping[str, Any]]]:
         """Each trip with the value of a column."""
         if self._conditions:
             rows = self.to_spark().select(*quote_columns([id, TRIP])).collect()
@@ -297,7 +297,7 @@ class Trips:
         return f"<Trips {self._of}{kept}>" if kept else f"<Trips {self._of}: {len(self)}>"
 
     def _repr_html_(self) -> str:
-        return html.trips(self._some(html.MOST_TRIPS)[TRIP].to_pylist(), str(self._of))
+        return html.trips(self._read_some(html.MOST_TRIPS)[TRIP].to_pylist(), str(self._of))
 
 
 @dataclass(frozen=True)
@@ -316,12 +316,12 @@ class Map:
         return f'<iframe srcdoc="{escape(self.page)}" style="{style}" sandbox="allow-scripts"></iframe>'
 
 
-def _crs_of(frame: Any) -> str:
+def _find_crs(frame: Any) -> str:
     """The reference system of a GeoDataFrame."""
     return "" if frame.crs is None else System.parse(frame.crs.to_wkt()).name
 
 
-def _joined(trips: list[Mapping[str, Any]]) -> MovingPoint:
+def _join_sequences(trips: list[Mapping[str, Any]]) -> MovingPoint:
     """One moving point of several."""
     ordered = sorted((trip for trip in trips if trip["t"]), key=lambda trip: trip["t"][0])
     whole: dict[str, list[Any]] = {"t": [], "x": [], "y": [], "starts": []}

@@ -33,7 +33,7 @@ def parse_schema(columns: Mapping[str, str]) -> Schema:
     return plain_schema(columns)
 
 
-def arrow_type(name: str, type_: Any) -> str:
+def convert_arrow_type(name: str, type_: Any) -> str:
     """Return the type that a network has for a column of Arrow's."""
     if pa.types.is_dictionary(type_):
         type_ = type_.value_type

@@ -194,12 +194,12 @@ def load_state(connection: Connection[Any], forward: FastForward) -> None:
         count = statistics.minute.cars[seen]
         mean = statistics.minute.speeds[seen] / count
         where = ("minute", "xway", "dir", "seg")
-        _fill(connection, "average", (*where, "cars", "speed"), *_cells(minute, seen, xways), count, mean)
-        _fill(connection, "accident", where, *_cells(minute, hit, xways))
+        _fill(connection, "average", (*where, "cars", "speed"), *_list_cells(minute, seen, xways), count, mean)
+        _fill(connection, "accident", where, *_list_cells(minute, hit, xways))
     connection.execute("analyze")
 
 
-def _cells(minute: int, cells: Longs, xways: Longs) -> tuple[Any, ...]:
+def _list_cells(minute: int, cells: Longs, xways: Longs) -> tuple[Any, ...]:
     return np.full(cells.size, minute), xways[cells // CELLS], cells % CELLS // SEGMENTS, cells % SEGMENTS
 
 

@@ -20,7 +20,7 @@ from slipstream._cli.common.inputs import (
     SchemaRegistry,
     check_input,
 )
-from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show
+from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, show
 from slipstream._cli.common.overwriting import Afresh, clear_job
 from slipstream._cli.common.toll_jobs import (
     BatchSeconds,
@@ -33,7 +33,7 @@ from slipstream._cli.common.toll_jobs import (
     Start,
     Until,
     check_pace,
-    find_rejects,
+    check_rejects_of,
     read_feed_settings,
     run_job,
 )
@@ -115,4 +115,4 @@ def archive(
     clear_job(out, overwrite)
     summary = run_job(input_, multiply, out, settings, master, conf)
     show(summary, as_json=as_json, title=f"Archived into {out}")
-    check_rejects(summary["rejects"], summary["rejects"] + summary["tuples"], max_rejects, find_rejects(out, text=text))
+    check_rejects_of(summary, out, max_rejects, text=text)

@@ -85,12 +85,12 @@ def chaos(
     bad = describe_bad(records)
     show({"seed": chosen, "faults": len(records), "bad": len(bad)}, as_json=as_json, title=f"Faults in {out}")
     if bad:
-        raise CheckFailed("\n\n".join(bad), hint=f"The same again: --seed {chosen}", code="check-failed")
+        raise CheckFailed("\n\n".join(bad), hint=f"To repeat the campaign: --seed {chosen}", code="check-failed")
 
 
 def _run(campaign: Campaign, out: Path) -> list[Record]:
     """Run the campaign; the report is written even if it is interrupted."""
-    from slipstream._chaos.campaign_table import as_markdown, describe_bad
+    from slipstream._chaos.campaign_table import format_markdown, describe_bad
 
     try:
         return campaign.run()
@@ -101,7 +101,7 @@ def _run(campaign: Campaign, out: Path) -> list[Record]:
         raise
     finally:
         out.mkdir(parents=True, exist_ok=True)
-        (out / "report.md").write_text(as_markdown(campaign.records, campaign.seed), encoding="utf-8")
+        (out / "report.md").write_text(format_markdown(campaign.records, campaign.seed), encoding="utf-8")
 
 
 def add_to(app: typer.Typer) -> None:

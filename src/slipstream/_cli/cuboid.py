@@ -115,7 +115,7 @@ def run(
     ranges: Annotated[
         str,
         typer.Option(
-            metavar="KEY,...", help="Fragments by ranges of the key instead: the first key of each except the first."
+            metavar="KEY,...", help="Divide the keys by ranges instead: the first key of every fragment but the first."
         ),
     ] = "",
     batch_files: Annotated[int, typer.Option(min=1, help="Files of a folder in one batch.")] = 1,

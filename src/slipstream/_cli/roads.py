@@ -111,7 +111,7 @@ def match(
     result: dict[str, Any] = {**counts, "roads": str(roads)}
     (out / _MATCHED).write_text(json.dumps(result), encoding="utf-8")
     if counts["stretches"] > counts["trips"]:
-        say(f"{counts['stretches'] - counts['trips']:,} times no route led on, so a new stretch began.")
+        say(f"New stretches where no route led on: {counts['stretches'] - counts['trips']:,}.")
     show(result, as_json=as_json, title=f"Matched into {out}")
     lost = counts["off"] + counts["jump"]
     check_rejects(lost, lost + counts["on"], max_rejects, out / "points")

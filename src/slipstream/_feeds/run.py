@@ -177,7 +177,7 @@ def file_name(xway: int) -> str:
     return f"{TUPLES}/expressway-{xway:05d}.parquet"
 
 
-def _footer_digest(file: Path) -> str:
+def _digest_footer(file: Path) -> str:
     """The digest of a Parquet file's footer: reading a damaged one can crash the process."""
     with file.open("rb") as contents:
         contents.seek(-8, 2)
@@ -232,7 +232,7 @@ class ExpresswayWriter:
     def close(self) -> Expressway:
         """Finish the file and return its entry in the manifest."""
         self._writer.close()
-        digests = self._digest.hexdigest(), _footer_digest(self._place)
+        digests = self._digest.hexdigest(), _digest_footer(self._place)
         return Expressway(self.xway, self.file, self._counts, self._first, self._last, *digests)
 
 
@@ -277,7 +277,7 @@ class Run:
         for expressway in self.manifest.expressways:
             file = self.path / expressway.file
             try:
-                if expressway.footer and _footer_digest(file) != expressway.footer:
+                if expressway.footer and _digest_footer(file) != expressway.footer:
                     raise ValueError("the footer differs")
                 footer = pq.read_metadata(file)
                 columns = footer.schema.to_arrow_schema()

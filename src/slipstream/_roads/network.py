@@ -67,11 +67,11 @@ class Street:
     nodes: Sequence[Any] = ()
 
 
-def _no_longs() -> Longs:
+def _make_no_longs() -> Longs:
     return np.empty(0, np.int64)
 
 
-def _no_texts() -> Texts:
+def _make_no_texts() -> Texts:
     return np.array([""])
 
 
@@ -99,11 +99,11 @@ class StreetNetwork:
     kind: Bytes = field(default_factory=lambda: np.empty(0, np.uint8))
     layer: Ints = field(default_factory=lambda: np.empty(0, np.int32))
     structure: Bytes = field(default_factory=lambda: np.empty(0, np.uint8))
-    way: Longs = field(default_factory=_no_longs)
+    way: Longs = field(default_factory=_make_no_longs)
     label: Ints = field(default_factory=lambda: np.empty(0, np.int32))
     #: of each label: the name of a street and its number on signs
-    names: Texts = field(default_factory=_no_texts)
-    refs: Texts = field(default_factory=_no_texts)
+    names: Texts = field(default_factory=_make_no_texts)
+    refs: Texts = field(default_factory=_make_no_texts)
     #: turns that are forbidden, from an edge into another
     banned_from: Ints = field(default_factory=lambda: np.empty(0, np.int32))
     banned_to: Ints = field(default_factory=lambda: np.empty(0, np.int32))
@@ -190,7 +190,7 @@ def find_reverses(source: Ints, target: Ints, shape: Ints, x: Floats, y: Floats)
 
 
 @compiled
-def _reached(first: Ints, other: Ints, edges: Ints, start: int, open_: Bools) -> Bools:
+def _find_reached(first: Ints, other: Ints, edges: Ints, start: int, open_: Bools) -> Bools:
     """Return the open nodes that can be reached from ``start`` along edges in rows ``first``."""
     seen, stack, size = np.zeros(len(first) - 1, np.bool_), np.empty(len(first), np.int32), 1
     seen[start], stack[0] = True, start
@@ -209,7 +209,7 @@ def _reached(first: Ints, other: Ints, edges: Ints, start: int, open_: Bools) ->
 def find_strong(network: StreetNetwork) -> Bools:
     """Return the nodes of the largest part in which every node can be reached from every other one.
 
-    >>> find_strong(StreetNetwork(*_line_of_two()))
+    >>> find_strong(StreetNetwork(*_make_line()))
     array([ True,  True])
     """
     every = np.arange(network.edges, dtype=np.int32)
@@ -218,14 +218,14 @@ def find_strong(network: StreetNetwork) -> Bools:
     open_, best = np.ones(network.nodes, np.bool_), np.zeros(network.nodes, np.bool_)
     while open_.sum() > best.sum():
         start = int(np.argmax(open_))
-        ahead = _reached(network.first, network.target, every, start, open_)
-        part = ahead & _reached(first_back, network.source, backwards, start, open_)
+        ahead = _find_reached(network.first, network.target, every, start, open_)
+        part = ahead & _find_reached(first_back, network.source, backwards, start, open_)
         best = part if part.sum() > best.sum() else best
         open_ &= ~part
     return best
 
 
-def _line_of_two() -> tuple[Any, ...]:
+def _make_line() -> tuple[Any, ...]:
     ends, way = np.array([0.0, 1.0]), np.array([0, 1], np.int32)
     shape, xs = np.array([0, 2, 4], np.int32), np.array([0.0, 1.0, 1.0, 0.0])
     first = np.array([0, 1, 2], np.int32)

@@ -28,7 +28,7 @@ def require(extra: str, purpose: str) -> None:
     """
     for module in EXTRAS[extra]:
         if not _is_installed(module):
-            raise _unavailable(module, extra, purpose)
+            raise _refuse_missing(module, extra, purpose)
 
 
 def explain_import(error: ImportError) -> Unavailable | None:
@@ -41,7 +41,7 @@ def explain_import(error: ImportError) -> Unavailable | None:
     for extra, modules in EXTRAS.items():
         for module in modules:
             if missing == module or missing.startswith(f"{module}."):
-                return _unavailable(module, extra, "This")
+                return _refuse_missing(module, extra, "This")
     return None
 
 
@@ -52,7 +52,7 @@ def _is_installed(module: str) -> bool:
         return False
 
 
-def _unavailable(module: str, extra: str, purpose: str) -> Unavailable:
+def _refuse_missing(module: str, extra: str, purpose: str) -> Unavailable:
     return Unavailable(
         f"{purpose} requires {module}, which is not installed.",
         hint=f"Install it with: pip install 'slipstream[{extra}]' (in a clone: pip install '.[{extra}]').",

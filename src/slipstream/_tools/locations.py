@@ -40,7 +40,7 @@ def local(where: str) -> str:
         return where
     scheme = (match[1] or match[2]).lower()
     if scheme == "file":
-        return _path(where)
+        return _parse_path(where)
     if scheme in _STORES:
         raise BadArgument(
             f"{where}: {scheme} is not supported; files and folders must be in a file system.",
@@ -51,7 +51,7 @@ def local(where: str) -> str:
     return where
 
 
-def _path(where: str) -> str:
+def _parse_path(where: str) -> str:
     rest = where[len("file:") :]
     host, slash, path = rest.removeprefix("//").partition("/") if rest.startswith("//") else ("", "/", rest[1:])
     if host not in ("", "localhost") or not slash:

@@ -137,17 +137,17 @@ def _run(command: list[str], out: Path) -> tuple[str, float, float]:
             if (clock := Clock.read(out / "checkpoint" / "clock.json")) and clock.runs:
                 began = began or time.time()
                 meter.read(child.pid)
-                if (last := last_batch(out)) and _lag(clock, last.newest) > ABORT_LAG:
-                    return f"more than {ABORT_LAG:.0f} s behind", gib, _mean(meter, began)
+                if (last := last_batch(out)) and _compute_lag(clock, last.newest) > ABORT_LAG:
+                    return f"more than {ABORT_LAG:.0f} s behind", gib, _compute_mean(meter, began)
     check_exit("engine", child.code, log)
-    return "", gib, _mean(meter, began)
+    return "", gib, _compute_mean(meter, began)
 
 
-def _mean(meter: ProcessorMeter, began: float) -> float:
+def _compute_mean(meter: ProcessorMeter, began: float) -> float:
     return round(meter.seconds / max(time.time() - began, 1.0), 2)
 
 
-def _lag(clock: Clock, newest: int) -> float:
+def _compute_lag(clock: Clock, newest: int) -> float:
     """Return how far the answers lag behind the engine's clock, in seconds."""
     return clock.now_ms() / 1000 - max(newest, clock.since)
 

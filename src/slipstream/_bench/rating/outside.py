@@ -109,8 +109,8 @@ class Attendance:
         with ExitStack() as stack:
             engine = stack.enter_context(_Engine(self.program, self.feed))
             self._wait_until_ready(engine)
-            append_lines(self.folder / STARTS, [{"at": round(time.time(), 3), "second": self._newest_sent()}])
-            driver = stack.enter_context(self._driver())
+            append_lines(self.folder / STARTS, [{"at": round(time.time(), 3), "second": self._find_newest_sent()}])
+            driver = stack.enter_context(self._start_driver())
             try:
                 why = self._follow(engine, driver)
             except KeyboardInterrupt:
@@ -149,7 +149,7 @@ class Attendance:
             time.sleep(0.1)
         self.startup = round(time.monotonic() - began, 1)
 
-    def _driver(self) -> AbstractContextManager[Child]:
+    def _start_driver(self) -> AbstractContextManager[Child]:
         feed, window = self.feed, self.feed.window
         command = [sys.executable, "-m", "slipstream", "drive", str(feed.run.path), "--to", feed.entry.source]
         command += ["--multiply", str(feed.run.copies), "--format", feed.encoding, "--spread", "--end", "--json"]
@@ -162,7 +162,7 @@ class Attendance:
             time.sleep(_LOOK_S)
             if engine.code:  # with 0 it has seen the end of its input, just before the driver exits
                 self._restart(engine)
-            second = self._newest_sent()
+            second = self._find_newest_sent()
             if second < 0:
                 continue
             self._watch.read({DRIVER: driver.pid, BROKER: self.door.server(), ENGINE: engine.pid})
@@ -184,7 +184,7 @@ class Attendance:
         say(f"The engine exited with code {engine.code}; it is started again.")
         self.restarts += 1
         append_lines(
-            self.folder / STARTS, [{"at": round(time.time(), 3), "second": self._newest_sent(), "code": engine.code}]
+            self.folder / STARTS, [{"at": round(time.time(), 3), "second": self._find_newest_sent(), "code": engine.code}]
         )
         engine.restart()
 
@@ -217,11 +217,11 @@ class Attendance:
             say("Interrupted: the engine answers what was sent ...")
             deadline = time.monotonic() + ABORT_LAG
             while engine.code is None and time.monotonic() < deadline:
-                if (self.program.newest(self.feed) or 0) >= self._newest_sent():
+                if (self.program.newest(self.feed) or 0) >= self._find_newest_sent():
                     return
                 time.sleep(_LOOK_S)
 
-    def _newest_sent(self) -> int:
+    def _find_newest_sent(self) -> int:
         last = read_last_line(self.folder / SENT)
         return int(last["second"]) if last else -1
 

@@ -183,7 +183,8 @@ def rate(search: Search) -> Rating:
         so_far = f" All answers were in time at L = {highest}." if highest else ""
         raise CheckFailed(
             f"No L was sustained with headroom; the last try, L = {last.expressways}: {last.outcome}.{so_far}",
-            hint=f"The trials are in {search.out}. Let nothing else run; with a smaller --distinct, L may be smaller.",
+            hint=f"The trials are in {search.out}. Run nothing else on the machine; with a smaller --distinct, L may be "
+            "smaller.",
             code="check-failed",
         )
     best, cores = confirmed[-1], psutil.cpu_count() or 1

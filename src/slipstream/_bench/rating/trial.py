@@ -131,11 +131,11 @@ def read_journal_responses(out: Path) -> dict[str, ResponseSummary]:
 def read_text_responses(output: Path) -> dict[str, ResponseSummary]:
     """Summarise the response times in an output in the paper's format."""
     return summarise_answers(
-        (int(kind), int(asked), 1, round(1000 * (emit - int(asked)))) for kind, asked, emit in _times(output)
+        (int(kind), int(asked), 1, round(1000 * (emit - int(asked)))) for kind, asked, emit in _read_times(output)
     )
 
 
-def _times(output: Path) -> Iterable[tuple[str, str, float]]:
+def _read_times(output: Path) -> Iterable[tuple[str, str, float]]:
     with output.open(encoding="utf-8") as lines:
         for line in lines:
             kind, *values = line.split(",", 4)[:4]

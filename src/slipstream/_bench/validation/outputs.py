@@ -87,7 +87,7 @@ def _read(spark: SparkSession, path: Path, order: Order) -> DataFrame:
     if _is_parquet(found):
         return _read_parquet(spark, found)
     lines = spark.read.text(str(found)).where("trim(value) <> ''").selectExpr("value", _SPLIT)
-    return _mark_unreadable(lines.selectExpr(*_fields(detect_order(lines) if order == Order.AUTO else order)))
+    return _mark_unreadable(lines.selectExpr(*_list_fields(detect_order(lines) if order == Order.AUTO else order)))
 
 
 def _locate(path: Path) -> Path:
@@ -180,7 +180,7 @@ def _mark_unreadable(frame: DataFrame) -> DataFrame:
     return good.unionByName(bad.selectExpr(*nothing, "value as line"))
 
 
-def _fields(order: Order) -> list[str]:
+def _list_fields(order: Order) -> list[str]:
     whole = [_WHOLE.format(i) for i in range(6)]
     id_, result_time = (place.format(*whole) for place in _PLACES[order])
     return [field.format(id=id_, result_time=result_time) if "{" in field else field for field in _FIELDS]

@@ -69,7 +69,7 @@ def _load(file: Path) -> Configuration:
         ) from error
     except tomllib.TOMLDecodeError as error:
         raise BadArgument(
-            f"{error}.", place=Place(file=str(file)), hint="It is TOML: https://toml.io", code="bad-config"
+            f"{error}.", place=Place(file=str(file)), hint="The file must be TOML: https://toml.io", code="bad-config"
         ) from error
     _check_keys(file, "", body, _TABLES)
     tables = {name: _check_table(file, name, body.get(name, {})) for name in _TABLES}

@@ -56,7 +56,7 @@ def _check_ours(out: Path, marks: tuple[str, ...]) -> None:
     if out.is_file() or not any(out.iterdir()) or any(any(out.glob(mark)) for mark in marks):
         return
     raise BadArgument(
-        f"--out {out}: holds something that this command did not write.",
+        f"--out {out}: contains files that this command did not write.",
         hint="Give another name, or remove it.",
         code="exists",
     )

@@ -106,7 +106,7 @@ def _fit_width(console: Console, table: Table) -> int:
         return wanted
     if wanted > console.width:
         _wrap_heads(table)
-    return max(console.width, _least_width(table))
+    return max(console.width, _measure_least_width(table))
 
 
 def _wrap_heads(table: Table) -> None:
@@ -116,7 +116,7 @@ def _wrap_heads(table: Table) -> None:
             column.header = column.header.replace(" ", "\n")
 
 
-def _least_width(table: Table) -> int:
+def _measure_least_width(table: Table) -> int:
     """Return the width that all figures need, and texts of a few letters to a line."""
     widths = []
     for column in table.columns:

@@ -71,7 +71,7 @@ def validate(
     rule_set, judged = find_edition(rules), _parse_kinds(only)
     check_there(run, *outputs, hint="Give the run that was fed to the engine, and what the engine wrote.")
     check_writable(report, "--report", makes_folder=True)
-    from slipstream._bench.validation.validator import last_second
+    from slipstream._bench.validation.validator import find_last_second
     from slipstream._bench.validation.validator import validate as check
     from slipstream._feeds.run import Run
 
@@ -79,7 +79,7 @@ def validate(
     check_outputs(outputs)
     opened = stored.multiplied(multiply * stored.copies)
     since = max(since, fed_since)
-    last_second(opened, since, until)
+    find_last_second(opened, since, until)
     spark = start_spark("validate", master, conf)
     with session.task_errors():
         verdict = check(
@@ -204,9 +204,9 @@ def add_to(app: typer.Typer) -> None:
     app.command(rich_help_panel=PANEL)(validate)
     baselines = Family(help="Run Linear Road on systems other than Slipstream.", no_args_is_help=True)
     baselines.command()(postgres)
-    baselines.callback()(_baselines)
+    baselines.callback()(_describe_group)
     app.add_typer(baselines, name="bench", rich_help_panel=PANEL)
 
 
-def _baselines() -> None:
+def _describe_group() -> None:
     """Run Linear Road on systems other than Slipstream."""

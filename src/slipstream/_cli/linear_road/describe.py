@@ -50,9 +50,9 @@ def describe(
     opened = Run.open(run)
     check_writable(png, "--png")
     history = History.open(opened)
-    from slipstream._city.character import characterise, shown_expressway
+    from slipstream._city.character import characterise, choose_expressway
 
-    shown_expressway(opened, expressway)
+    choose_expressway(opened, expressway)
     if verify:
         opened.verify()
         history.verify()

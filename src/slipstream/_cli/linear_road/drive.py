@@ -198,6 +198,6 @@ def _load_positions(
         def encode(second: pa.Table) -> list[bytes]:
             return [form.encode(part) for part in gps_receivers.spread_vehicles(second, to.partitions)]
 
-        return drive_seconds(gps_receivers.seconds_of(positions, movement.begin), plan, encode, to, note=note)
+        return drive_seconds(gps_receivers.split_seconds(positions, movement.begin), plan, encode, to, note=note)
 
     return Shipment(DrivePlan(since, last, 1.0, since), form, deliver)

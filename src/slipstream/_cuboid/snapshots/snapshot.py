@@ -135,7 +135,7 @@ class Cuboid:
         if row is None:
             raise BadArgument(
                 f"No {self.schema.key} {key} in cuboid {self.schema.name}.",
-                hint=f"It holds {len(self):,} keys.",
+                hint=f"It has {len(self):,} keys.",
                 code="unknown-name",
                 found=key,
             )
@@ -184,7 +184,7 @@ class Cuboid:
         dtype = object if self.schema.text_key else np.int64
         wanted = np.ascontiguousarray(keys, dtype=dtype).reshape(-1)
         names = self._choose_columns(columns)
-        out = {name: np.zeros((wanted.size, *self._shape(name)), self._find_dtype(name)) for name in names}
+        out = {name: np.zeros((wanted.size, *self._find_shape(name)), self._find_dtype(name)) for name in names}
         out["found"] = np.zeros(wanted.size, np.bool_)
         with self._lock:
             for start in range(0, wanted.size, _CHUNK):
@@ -211,7 +211,7 @@ class Cuboid:
                     column[mine] = self._pick(fragment, name, at[mine])
 
     def _pick(self, fragment: Fragment, name: str, rows: Ints) -> npt.NDArray[Any]:
-        if self._shape(name):
+        if self._find_shape(name):
             stream = self.schema.stream(name)
             return order_latest_first(fragment.parts.rows[stream.name], fragment.parts.rows[stream.count], rows)
         values = np.asarray(fragment.parts.rows[name][rows])
@@ -224,14 +224,14 @@ class Cuboid:
             parts = [self._scan(fragment, names) for fragment in self.fragments]
         if len(parts) == 1:
             return parts[0]
-        empty = {name: np.empty((0, *self._shape(name)), self._find_dtype(name)) for name in names}
+        empty = {name: np.empty((0, *self._find_shape(name)), self._find_dtype(name)) for name in names}
         return {name: np.concatenate([part[name] for part in [empty, *parts]]) for name in names}
 
     def _scan(self, fragment: Fragment, names: list[str]) -> dict[str, npt.NDArray[Any]]:
         everything = np.arange(len(fragment), dtype=np.int32)
         return {
             name: self._pick(fragment, name, everything)
-            if self._shape(name) or (name == KEY and self.schema.text_key)
+            if self._find_shape(name) or (name == KEY and self.schema.text_key)
             else np.ascontiguousarray(fragment.rows[name])
             for name in names
         }
@@ -264,7 +264,7 @@ class Cuboid:
             return [KEY, *self.schema.names]
         return [name if name == KEY or name.endswith("#") else self.schema.attribute(name).name for name in columns]
 
-    def _shape(self, name: str) -> tuple[int, ...]:
+    def _find_shape(self, name: str) -> tuple[int, ...]:
         attribute = None if name == KEY or name.endswith("#") else self.schema.attribute(name)
         return (attribute.depth,) if isinstance(attribute, AST) else ()
 
@@ -389,7 +389,7 @@ class Snapshot:
             target = self.committed() if batch is None else batch
             if target <= self.batch:
                 return self.batch
-            copies = self._copies()
+            copies = self._list_copies()
             try:
                 fetched = [copy.fetch(target) for copy in copies]
             except FileNotFoundError:
@@ -412,13 +412,13 @@ class Snapshot:
 
     def oldest(self) -> int:
         """Return the oldest batch as of which the cuboids can still be read."""
-        return max((copy.oldest() for copy in self._copies()), default=-1)
+        return max((copy.oldest() for copy in self._list_copies()), default=-1)
 
     def fragments(self, name: str) -> list[int]:
         """The numbers of the fragments that a cuboid has."""
         return sorted(number for number, copy in self[name]._copies.items() if copy.fragment is not None)
 
-    def _copies(self) -> list[_Copy]:
+    def _list_copies(self) -> list[_Copy]:
         """Return the copies of all fragments, including new ones."""
         for name, cuboid in self._cuboids.items():
             for folder in (self.folder / name).glob("fragment=*"):
