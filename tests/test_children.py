@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from lifetimes import ended
-from slipstream._tools import child_processes
+from slipstream._tools.processes import child_processes
 
 #: does not hear SIGTERM, and has a child that has left its process group, as Spark's Python workers do
 STUBBORN = """
@@ -37,7 +37,7 @@ time.sleep(600)
 PARENT = """
 import subprocess, sys, time
 from slipstream._spark import session
-from slipstream._tools import child_processes
+from slipstream._tools.processes import child_processes
 session.interrupt_on_signals()
 command = [sys.executable, "-c", sys.argv[1], sys.argv[2]]
 if sys.argv[3] == "adopted":

@@ -24,7 +24,7 @@ from slipstream._city.traffic import Traffic
 from slipstream._cli import app
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuple_text import export_text
-from slipstream._tools import child_processes
+from slipstream._tools.processes import child_processes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

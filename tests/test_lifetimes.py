@@ -23,8 +23,8 @@ from lifetimes import ended, has_started, marked
 from linear_road.test_crashes import wait_for
 from slipstream._city.simulate import simulate
 from slipstream._city.traffic import Traffic
-from slipstream._tools.failpoints import VARIABLE
-from slipstream._tools.temporary import PREFIX, shared_memory
+from slipstream._tools.files.temporary import PREFIX, shared_memory
+from slipstream._tools.processes.failpoints import VARIABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

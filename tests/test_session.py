@@ -22,7 +22,7 @@ from slipstream import _cli
 from slipstream._errors import MARK, BadInput, SlipstreamError, Unavailable, locate
 from slipstream._spark import session, workers
 from slipstream._spark.session import task_errors
-from slipstream._tools import temporary
+from slipstream._tools.files import temporary
 from slipstream._tools.progress import COMPILING
 
 OUT = Path("tolls/checkpoint")

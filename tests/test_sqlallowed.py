@@ -18,7 +18,14 @@ from slipstream._network import Builder, Order, ScalarFunction, Stream, box_func
 from slipstream._network.running.run_folder import pushdown_predicate
 from slipstream._network.schemas import check
 from slipstream._network.sql import box_expressions
-from slipstream._sql.allowed import AGGREGATES, FUNCTIONS, KEYWORDS, find_called_functions, bound_growth, parse_expression
+from slipstream._sql.allowed import (
+    AGGREGATES,
+    FUNCTIONS,
+    KEYWORDS,
+    bound_growth,
+    find_called_functions,
+    parse_expression,
+)
 from slipstream._sql.parsing import MAX_CHARACTERS, MAX_DEPTH, MAX_NESTING, MAX_WORDS
 
 if TYPE_CHECKING:

@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 
 from slipstream._errors import Unavailable
-from slipstream._tools import temporary
+from slipstream._tools.files import temporary
 
-OWNER = "from slipstream._tools import temporary; import time; print(temporary.folder(), flush=True); time.sleep(600)"
+OWNER = (
+    "from slipstream._tools.files import temporary; import time; print(temporary.folder(), flush=True); time.sleep(600)"
+)
 
 
 @pytest.fixture(autouse=True)

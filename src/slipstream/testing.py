@@ -23,9 +23,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from slipstream._api import type_names
-from slipstream._api.jobs import Job
-from slipstream._api.streams import origins, tables
+from slipstream._api.streaming import type_names
+from slipstream._api.streaming.jobs import Job
+from slipstream._api.streaming.streams import origins, tables
 from slipstream._errors import BadArgument, CheckFailed
 from slipstream._io.chunks import CHUNK, LAST, to_arrow_stream
 from slipstream._io.formats.decoding import TYPES
@@ -43,7 +43,7 @@ from slipstream._network.tasks.operators_in_spark import SuperboxStage
 from slipstream._network.tasks.parcels import DELIVERED, Load, Row
 from slipstream._network.tasks.superbox import Superbox
 from slipstream._runtime.memory import Host, put_under_one_key
-from slipstream._tools.failpoints import OUTPUT_POINTS, TOPIC_POINTS, VARIABLE
+from slipstream._tools.processes.failpoints import OUTPUT_POINTS, TOPIC_POINTS, VARIABLE
 
 __all__ = [
     "FAILPOINTS",

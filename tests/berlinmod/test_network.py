@@ -16,7 +16,7 @@ from slipstream._errors import BadArgument, BadInput
 from slipstream._moving.plane import Plane
 from slipstream._roads import paths
 from slipstream._roads.graph_building import build
-from slipstream._roads.network import Street, StreetNetwork
+from slipstream._roads.street_network import Street, StreetNetwork
 
 
 def test_streets_that_cross_without_a_shared_vertex_get_a_node():

@@ -14,7 +14,7 @@ import pytest
 from chaos.subjects import SUBJECTS
 from slipstream._chaos import faults
 from slipstream._chaos.campaign import NOT_REACHED, Campaign
-from slipstream._chaos.campaign_table import format_markdown, describe_bad
+from slipstream._chaos.campaign_table import describe_bad, format_markdown
 from slipstream._chaos.subject import Subject
 from slipstream._city.simulate import simulate
 from slipstream._city.traffic import Traffic

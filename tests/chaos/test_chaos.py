@@ -20,7 +20,7 @@ from commands import Slipstream
 from slipstream._chaos import campaign as campaigns
 from slipstream._chaos import faults
 from slipstream._chaos.campaign import ADVISED, NOT_REACHED, SAME, Campaign, Record, list_faults, plan
-from slipstream._chaos.campaign_table import format_markdown, describe_bad
+from slipstream._chaos.campaign_table import describe_bad, format_markdown
 from slipstream._chaos.output_comparison import Committed, find_difference, verify_comparator
 from slipstream._chaos.process import JobProcess
 from slipstream._chaos.subject import Subject
@@ -29,7 +29,7 @@ from slipstream._feeds.tuple_text import import_text
 from slipstream._io.outputs import Batch
 from slipstream._linear_road.job.delivery import Delivery
 from slipstream._linear_road.job.toll_journal import Detail
-from slipstream._tools.failpoints import COMPACTION_POINTS, JOB_POINTS, VARIABLE, failpoint
+from slipstream._tools.processes.failpoints import COMPACTION_POINTS, JOB_POINTS, VARIABLE, failpoint
 
 COMMIT_POINTS = [point for point in JOB_POINTS["toll"] if point.startswith(("outputs.", "text."))]
 TOLL = Subject("toll", ("toll", "run"))

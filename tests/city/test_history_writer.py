@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from measure import machine, measured
 from slipstream._city import history_writer as making
-from slipstream._city.history_writer import export_csv, make_history, draw_toll_rows
-from slipstream._city.past import demand, profile, fill_segment_day, speed_with_cars, stream
+from slipstream._city.history_writer import draw_toll_rows, export_csv, make_history
+from slipstream._city.past import demand, fill_segment_day, profile, speed_with_cars, stream
 from slipstream._errors import BadArgument, BadInput, Unavailable
 from slipstream._feeds.history import History, Index, day_of_week
 from slipstream._feeds.run import ExpresswayWriter, Manifest, Run, staged_run

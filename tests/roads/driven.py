@@ -13,7 +13,7 @@ from slipstream._roads import paths
 from slipstream._roads.matching.matcher import Matcher
 from slipstream._roads.matching.routes import route_edges
 from slipstream._roads.matching.viterbi import ON, Matched
-from slipstream._roads.network import StreetNetwork
+from slipstream._roads.street_network import StreetNetwork
 
 SECOND = 1_000_000
 

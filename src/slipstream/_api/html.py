@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from slipstream._tools.html_table import table
 
 if TYPE_CHECKING:
-    from slipstream._api.results import JobStatus
+    from slipstream._api.streaming.results import JobStatus
 
 #: trips that a map shows
 MOST_TRIPS = 200
@@ -37,7 +37,7 @@ def status(folder: Path | None, found: JobStatus) -> str:
 def progress(folder: Path, found: JobStatus) -> str:
     """Return how far a job has come, in a line.
 
-    >>> from slipstream._api.results import JobStatus
+    >>> from slipstream._api.streaming.results import JobStatus
     >>> progress(Path("out"), JobStatus("running", batches=3, tuples=1200, outputs={"slow": 7}))
     '<b>out</b>: running, 3 batches, 1,200 tuples, slow 7'
     """

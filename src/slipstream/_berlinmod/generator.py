@@ -35,9 +35,9 @@ from slipstream._moving.columns import MPoints, Periods, Points, write
 from slipstream._moving.places import polygons
 from slipstream._moving.value import micros
 from slipstream._roads import paths
-from slipstream._roads.network import StreetNetwork
+from slipstream._roads.street_network import StreetNetwork
+from slipstream._tools.files.staging import staged_folder
 from slipstream._tools.numba_tools import Floats, Ints, Longs, mix
-from slipstream._tools.staging import staged_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

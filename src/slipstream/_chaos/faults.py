@@ -23,7 +23,7 @@ from slipstream._chaos.output_comparison import read_text_lengths
 from slipstream._chaos.process import JobProcess
 from slipstream._io.outputs import CHECKPOINT, FOLDER, JOURNAL, last_batch
 from slipstream._linear_road.answer_text import TEXT
-from slipstream._tools.failpoints import OUTPUT_POINTS, VARIABLE
+from slipstream._tools.processes.failpoints import OUTPUT_POINTS, VARIABLE
 
 #: who is killed
 EVERYTHING, DRIVER, JVM, WORKERS = "everything", "driver", "JVM", "Python workers"

@@ -160,7 +160,9 @@ def _find_wrong_tables(expected: Committed, found: Committed, *, whole: bool) ->
             yield f"{outputs.FOLDER}/{name}: {rows.total()} rows, the journal has {found.journal.get(name, 0)}"
 
 
-def _find_wrong_rows(expected: Mapping[str, Rows], found: Mapping[str, Rows], folder: str, *, whole: bool) -> Iterator[str]:
+def _find_wrong_rows(
+    expected: Mapping[str, Rows], found: Mapping[str, Rows], folder: str, *, whole: bool
+) -> Iterator[str]:
     for name in sorted({*expected, *found}):
         wanted, given = expected.get(name, Rows()), found.get(name, Rows())
         if extra := given - wanted:
@@ -179,7 +181,9 @@ def _find_wrong_orders(expected: Mapping[str, list[str]], found: Mapping[str, li
             yield f"{outputs.FOLDER}/{name}, row {at + 1}: {given[at]} is out of order"
 
 
-def _find_wrong_texts(expected: Mapping[str, list[str]], found: Mapping[str, list[str]], *, whole: bool) -> Iterator[str]:
+def _find_wrong_texts(
+    expected: Mapping[str, list[str]], found: Mapping[str, list[str]], *, whole: bool
+) -> Iterator[str]:
     for name in sorted({*expected, *found}):
         wanted, given = expected.get(name, []), found.get(name, [])
         if given != wanted[: len(given)]:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from slipstream._city.past import WEEKEND, expected_cars, fill_segment_day, speed_with_cars, stream, fill_vehicle_days
+from slipstream._city.past import WEEKEND, expected_cars, fill_segment_day, fill_vehicle_days, speed_with_cars, stream
 from slipstream._errors import BadInput
 from slipstream._feeds.history import (
     DAYS,
@@ -44,7 +44,7 @@ from slipstream._feeds.history import (
 from slipstream._feeds.run import Run, versions
 from slipstream._feeds.tuples import POSITION, SEGMENTS
 from slipstream._spark.session import task_errors
-from slipstream._tools import staging
+from slipstream._tools.files import staging
 from slipstream._tools.numba_tools import Ints
 from slipstream._tools.progress import task_bar
 
@@ -83,7 +83,11 @@ def make_history(run: Run, spark: SparkSession, *, seed: int = 1, replace: bool 
         segments = _write_segments(spark, stage, seed, xways)
         tolls = _write_tolls(spark, run, stage, seed, xways)
         rows = {"segments": sum(segments["rows"]), "tolls": sum(tolls["rows"])}
-        checks = _compute_checks(segments) | _compute_checks(tolls) | {name: digest_file(stage / name) for name in (TOLLS, TOLL_XWAYS)}
+        checks = (
+            _compute_checks(segments)
+            | _compute_checks(tolls)
+            | {name: digest_file(stage / name) for name in (TOLLS, TOLL_XWAYS)}
+        )
         index = Index(seed, xways, stride, rows["tolls"] // TOLL_DAYS, rows, checks, versions())
         (stage / INDEX).write_text(index.to_json(), encoding="utf-8")
     return History.open(run)

@@ -27,7 +27,7 @@ from slipstream._errors import BadArgument
 from slipstream._feeds.run import TRIPS, Accident, Expressway, ExpresswayWriter, Manifest, Run, staged_run, versions
 from slipstream._feeds.tuples import FIELDS, MILE, POSITION, ROAD, SCHEMA
 from slipstream._spark.session import task_errors
-from slipstream._tools.background import Ended, background_task
+from slipstream._tools.processes.background import Ended, background_task
 from slipstream._tools.progress import bar
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from slipstream._cli.common.checks import check_folder
-from slipstream._cli.common.inputs import (
+from slipstream._cli.common.input_options import (
     Columns,
     Fields,
     Follow,

@@ -13,7 +13,7 @@ from slipstream._cli.common.checks import check_new, check_there
 from slipstream._cli.common.commands import Family
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, start_spark
 from slipstream._cli.common.overwriting import HINT, replacing
-from slipstream._cli.common.tables import count_nouns, format_value, print_table
+from slipstream._cli.common.printed_tables import count_nouns, format_value, print_table
 from slipstream._errors import BadArgument, CheckFailed
 from slipstream._spark.session import LOCAL
 from slipstream._tools.progress import bar, say

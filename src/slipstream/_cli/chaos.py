@@ -90,7 +90,7 @@ def chaos(
 
 def _run(campaign: Campaign, out: Path) -> list[Record]:
     """Run the campaign; the report is written even if it is interrupted."""
-    from slipstream._chaos.campaign_table import format_markdown, describe_bad
+    from slipstream._chaos.campaign_table import describe_bad, format_markdown
 
     try:
         return campaign.run()

@@ -56,7 +56,7 @@ def import_(
     if not overwrite:
         check_new(out, hint=HINT)
     from slipstream._roads import road_tables, street_files
-    from slipstream._tools.staging import staged_folder
+    from slipstream._tools.files.staging import staged_folder
 
     street_files.check_kind(file)
     network, repairs = street_files.import_network(file, metres=metres, keep_pieces=keep_pieces)

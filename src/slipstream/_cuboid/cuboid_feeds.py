@@ -11,7 +11,7 @@ import pyarrow as pa
 from slipstream._cuboid.schema import Schema
 from slipstream._errors import BadArgument
 from slipstream._io.formats.encodings import CSV, PARQUET, find_first_file, guess_encoding
-from slipstream._io.named_feeds import KAFKA, TCP, Definition, Feed, read_file_fields, make_feed, read_parquet_schema
+from slipstream._io.named_feeds import KAFKA, TCP, Definition, Feed, make_feed, read_file_fields, read_parquet_schema
 
 
 def list_source_columns(schema: Schema) -> dict[str, str]:
@@ -83,7 +83,9 @@ def _map_by_name(
 ) -> dict[str, str]:
     """Map fields to columns by case-insensitive names, as far as the fields are known."""
     types: dict[str, Any] = read_parquet_schema(where) if encoding == PARQUET else {}
-    named = list(types) or (list(given or read_file_fields(where)) if encoding == CSV and not where.startswith(TCP) else [])
+    named = list(types) or (
+        list(given or read_file_fields(where)) if encoding == CSV and not where.startswith(TCP) else []
+    )
     if not named:
         return {}
     by_name = {name.lower(): name for name in named}

@@ -33,7 +33,7 @@ import pyarrow.parquet as pq
 from slipstream import __version__
 from slipstream._errors import MALFORMED, BadArgument, BadInput
 from slipstream._feeds.tuples import FIELDS, KINDS, POSITION, SCHEMA
-from slipstream._tools import staging
+from slipstream._tools.files import staging
 from slipstream._tools.strict_json import decode_as, parse_json
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ class ExpresswayWriter:
 
 @contextmanager
 def staged_run(out: Path, *, needs_bytes: int = 0) -> Iterator[Path]:
-    """Yield a folder to write a run in; see :func:`slipstream._tools.staging.staged_folder`."""
+    """Yield a folder to write a run in; see :func:`slipstream._tools.files.staging.staged_folder`."""
     with staging.staged_folder(out, needs_bytes=needs_bytes) as stage:
         (stage / TUPLES).mkdir()
         yield stage

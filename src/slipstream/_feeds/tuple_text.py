@@ -89,7 +89,9 @@ def _read_blocks(source: Path) -> Iterator[pa.Table]:
                 plain = plain and _is_plain(block, original)
                 yield block
         except pa.ArrowInvalid as error:
-            raise _describe_first_error(source) or BadInput(f"{source}: {error}", hint=_FORM, code="unreadable-file") from error
+            raise _describe_first_error(source) or BadInput(
+                f"{source}: {error}", hint=_FORM, code="unreadable-file"
+            ) from error
     if not plain:
         if complaint := _describe_first_error(source):
             raise complaint

@@ -14,7 +14,7 @@ from slipstream._feeds.tuples import FIELDS, LINEAR_ROAD, ReportForm
 from slipstream._io.formats.decoding import FieldRef
 from slipstream._io.formats.encodings import ARROW, CSV, JSON, MESSAGES, PARQUET
 from slipstream._io.formats.ids import is_text
-from slipstream._io.named_feeds import KAFKA, Definition, Feed, read_file_fields, make_feed, read_parquet_schema
+from slipstream._io.named_feeds import KAFKA, Definition, Feed, make_feed, read_file_fields, read_parquet_schema
 from slipstream._io.report_packing import CLASS, VID
 
 #: encodings whose fields have names

@@ -16,7 +16,7 @@ import pyarrow as pa
 from slipstream._io.chunks import CHUNK, ChunkReader, read_arrow_stream
 from slipstream._io.formats.decoding import TYPES
 from slipstream._io.named_feeds import Feed, is_live
-from slipstream._tools import temporary
+from slipstream._tools.files import temporary
 
 #: how many tuples are looked at for columns without values, and for how long
 _LOOK, _LOOK_SECONDS = 1000, 1.0

@@ -70,7 +70,9 @@ class Reading:
         readers = {GPX: self._gpx, CSV: self._csv, WKT: self._wkt, MFJSON: self._mfjson}
         if format is None:
             raise BadArgument(
-                f"{path}: cannot tell the format from the name.", hint="Give format=: gpx, csv, wkt or mfjson.", code="wrong-file-type"
+                f"{path}: cannot tell the format from the name.",
+                hint="Give format=: gpx, csv, wkt or mfjson.",
+                code="wrong-file-type",
             )
         return readers[format](path)
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from slipstream._errors import BadArgument
-from slipstream._roads.network import StreetNetwork
+from slipstream._roads.street_network import StreetNetwork
 from slipstream._tools.numba_tools import Bools, Floats, Longs
 
 
@@ -84,7 +84,9 @@ def _find_longest_path(network: StreetNetwork, chosen: Bools) -> list[int]:
     """
     left, best, best_metres = set(np.flatnonzero(chosen).tolist()), list[int](), -1.0
     while left:
-        start = min(left, key=lambda edge: (_count_before(network, chosen, edge), network.x[network.source[edge]], edge))
+        start = min(
+            left, key=lambda edge: (_count_before(network, chosen, edge), network.x[network.source[edge]], edge)
+        )
         path, edge = [start], start
         while (following := _find_next(network, left - set(path), edge)) is not None:
             path.append(following)
@@ -109,7 +111,9 @@ def _find_next(network: StreetNetwork, left: set[int], edge: int) -> int | None:
         e for e in range(network.first[node], network.first[node + 1]) if e in left and e != network.reverse[edge]
     ]
     heading = _compute_heading(network.places(edge)[-2:])
-    return max(onward, key=lambda e: (float(np.dot(heading, _compute_heading(network.places(e)[:2]))), -e), default=None)
+    return max(
+        onward, key=lambda e: (float(np.dot(heading, _compute_heading(network.places(e)[:2]))), -e), default=None
+    )
 
 
 def _compute_heading(ends: Floats) -> Floats:

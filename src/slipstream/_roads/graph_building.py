@@ -16,7 +16,7 @@ import numpy as np
 import shapely
 
 from slipstream._errors import BadInput
-from slipstream._roads.network import CLASSES, KMH, OTHER, Street, StreetNetwork, find_strong
+from slipstream._roads.street_network import CLASSES, KMH, OTHER, Street, StreetNetwork, find_strong
 
 #: km/h; a street with a lower limit is closed
 SLOWEST = 1e-3

@@ -16,9 +16,9 @@ import numpy as np
 from slipstream._errors import MALFORMED, BadInput
 from slipstream._moving import plane
 from slipstream._roads.graph_building import Draft, Place
-from slipstream._roads.network import BRIDGE, TUNNEL, Street, Tags
 from slipstream._roads.projecting import Line, project
 from slipstream._roads.signs import find_default_limit, is_set, read_layer, read_limit, read_oneway
+from slipstream._roads.street_network import BRIDGE, TUNNEL, Street, Tags
 from slipstream._tools.strict_json import parse_json
 
 _DEGREES = {"urn:ogc:def:crs:OGC:1.3:CRS84", "urn:ogc:def:crs:EPSG::4326", "EPSG:4326", "OGC:CRS84"}

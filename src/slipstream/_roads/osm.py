@@ -8,9 +8,9 @@ from typing import Any
 
 from slipstream._errors import MALFORMED, BadInput
 from slipstream._roads.graph_building import Draft, Repairs, Turn
-from slipstream._roads.network import BRIDGE, CLASSES, TUNNEL, Tags
 from slipstream._roads.projecting import Line, project
 from slipstream._roads.signs import find_default_limit, is_set, read_layer, read_limit, read_oneway
+from slipstream._roads.street_network import BRIDGE, CLASSES, TUNNEL, Tags
 
 _FOR_CARS = frozenset(CLASSES) - {"other"}
 #: ways of a car park, or to a house: no vehicle drives through

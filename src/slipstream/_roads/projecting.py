@@ -12,7 +12,7 @@ import numpy as np
 from slipstream._errors import BadInput
 from slipstream._moving.plane import Plane
 from slipstream._roads.graph_building import Draft, Place
-from slipstream._roads.network import Street, Tags
+from slipstream._roads.street_network import Street, Tags
 
 
 class Line(NamedTuple):

@@ -8,9 +8,9 @@ from pathlib import Path
 from slipstream._errors import BadArgument
 from slipstream._roads import road_tables
 from slipstream._roads.graph_building import Draft, Repairs, finish
-from slipstream._roads.lists import read_csv_streets, read_geojson_streets, require_metres, read_secondo_streets
-from slipstream._roads.network import StreetNetwork
+from slipstream._roads.lists import read_csv_streets, read_geojson_streets, read_secondo_streets, require_metres
 from slipstream._roads.osm import read_osm_streets
+from slipstream._roads.street_network import StreetNetwork
 from slipstream._roads.sumo_streets import sumo_streets
 
 _IN_METRES = {".data": read_secondo_streets, ".csv": read_csv_streets}
@@ -50,7 +50,9 @@ def check_kind(path: Path, label: str = "") -> None:
         raise BadArgument(
             f"{label}{path}: no such file.", hint="Give a file of streets.", code="no-such-file", found=path
         )
-    if _find_ending(path) not in (*_IN_METRES, *_WITH_PLANE) or (_find_ending(path) == ".xml" and ".net.xml" not in path.name):
+    if _find_ending(path) not in (*_IN_METRES, *_WITH_PLANE) or (
+        _find_ending(path) == ".xml" and ".net.xml" not in path.name
+    ):
         known = ", ".join([*_IN_METRES, *_WITH_PLANE]).replace(".xml", ".net.xml")
         raise BadArgument(
             f"{label}{path}: unknown file type.", hint=f"Supported extensions: {known}.", code="wrong-file-type"

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from slipstream._errors import BadArgument, BadInput, SlipstreamError, Unavailable, classify, read_carried
 from slipstream._spark import class_archive, workers
-from slipstream._tools import child_processes, temporary
+from slipstream._tools.files import temporary
+from slipstream._tools.processes import child_processes
 from slipstream._tools.progress import say
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from slipstream._tools.background import Ended, background_task
+from slipstream._tools.processes.background import Ended, background_task
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

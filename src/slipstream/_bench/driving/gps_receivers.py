@@ -144,7 +144,9 @@ def _find_plane(folder: Path, srid: int) -> Plane:
     zone = srid % 100
     if srid // 100 not in (326, 327) or not 1 <= zone <= 60:
         raise BadArgument(
-            f"{folder}: EPSG:{srid} is not a UTM zone.", hint="Load the data set again, in a UTM zone.", code="bad-coordinates"
+            f"{folder}: EPSG:{srid} is not a UTM zone.",
+            hint="Load the data set again, in a UTM zone.",
+            code="bad-coordinates",
         )
     return Plane.utm(zone, south=srid // 100 == 327)
 

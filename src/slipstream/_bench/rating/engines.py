@@ -25,7 +25,7 @@ from slipstream._feeds.clock import Clock
 from slipstream._feeds.run import Run
 from slipstream._linear_road.fast_forward import FastForward
 from slipstream._linear_road.job.toll_journal import last_batch
-from slipstream._tools import child_processes
+from slipstream._tools.processes import child_processes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,9 +21,9 @@ from slipstream._bench.rating.programs import Feed, Program, Start, check_exit, 
 from slipstream._bench.rating.trial import ResponseSummary, Trial, Window, describe_late
 from slipstream._errors import CheckFailed, Unavailable
 from slipstream._feeds.run import Run
-from slipstream._tools import child_processes
-from slipstream._tools.child_processes import Child
 from slipstream._tools.logs import append_lines, read_last_line
+from slipstream._tools.processes import child_processes
+from slipstream._tools.processes.child_processes import Child
 from slipstream._tools.progress import say
 
 #: a trial that is further behind than this, in seconds, is aborted
@@ -184,7 +184,8 @@ class Attendance:
         say(f"The engine exited with code {engine.code}; it is started again.")
         self.restarts += 1
         append_lines(
-            self.folder / STARTS, [{"at": round(time.time(), 3), "second": self._find_newest_sent(), "code": engine.code}]
+            self.folder / STARTS,
+            [{"at": round(time.time(), 3), "second": self._find_newest_sent(), "code": engine.code}],
         )
         engine.restart()
 

@@ -23,7 +23,7 @@ from slipstream._bench.rating.engines import RatedEngine
 from slipstream._bench.rating.trial import MOST_BUSY, PARTS, Trial, Window
 from slipstream._errors import BadArgument, CheckFailed
 from slipstream._feeds.run import Run, versions
-from slipstream._tools import child_processes
+from slipstream._tools.processes import child_processes
 from slipstream._tools.progress import say
 
 #: how often a trial whose driver was late is made again
@@ -183,8 +183,7 @@ def rate(search: Search) -> Rating:
         so_far = f" All answers were in time at L = {highest}." if highest else ""
         raise CheckFailed(
             f"No L was sustained with headroom; the last try, L = {last.expressways}: {last.outcome}.{so_far}",
-            hint=f"The trials are in {search.out}. Run nothing else on the machine; with a smaller --distinct, L may be "
-            "smaller.",
+            hint=f"The trials are in {search.out}. Run nothing else on the machine, or try a smaller --distinct.",
             code="check-failed",
         )
     best, cores = confirmed[-1], psutil.cpu_count() or 1

@@ -42,11 +42,11 @@ from slipstream._moving.columns import MPoints, Points, read, write
 from slipstream._moving.formats import DEGREES
 from slipstream._moving.value import instant, micros
 from slipstream._roads.graph_building import build
-from slipstream._roads.lists import read_csv_streets, require_metres, read_text
-from slipstream._roads.network import Street, StreetNetwork
+from slipstream._roads.lists import read_csv_streets, read_text, require_metres
+from slipstream._roads.street_network import Street, StreetNetwork
 from slipstream._spark.session import in_utc
+from slipstream._tools.files.staging import staged_folder
 from slipstream._tools.numba_tools import Floats, Longs, compiled
-from slipstream._tools.staging import staged_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from slipstream._errors import BadArgument
-from slipstream._tools.staging import temporary_sibling
+from slipstream._tools.files.staging import temporary_sibling
 
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing --out.")]
 Afresh = Annotated[bool, typer.Option("--overwrite", help="Delete the job in --out first, and start afresh.")]

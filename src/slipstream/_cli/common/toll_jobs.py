@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from slipstream._cli.common.inputs import Reading
+from slipstream._cli.common.input_options import Reading
 from slipstream._cli.common.options import check_rejects, start_spark
 from slipstream._errors import BadArgument
 from slipstream._io.formats.encodings import TEXT, guess_encoding

@@ -16,7 +16,7 @@ from slipstream._bench.validation.outputs import Order, check_outputs
 from slipstream._cli.common.checks import check_folder, check_there, check_writable
 from slipstream._cli.common.commands import Family
 from slipstream._cli.common.options import Conf, Json, Master, show, start_spark
-from slipstream._cli.common.tables import print_table
+from slipstream._cli.common.printed_tables import print_table
 from slipstream._cli.linear_road.drive import drive
 from slipstream._errors import BadArgument, CheckFailed
 from slipstream._spark import session

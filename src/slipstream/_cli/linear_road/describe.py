@@ -12,7 +12,7 @@ from rich.table import Table
 
 from slipstream._cli.common.checks import check_writable
 from slipstream._cli.common.options import Conf, Json, Master, start_spark
-from slipstream._cli.common.tables import format_value, print_table
+from slipstream._cli.common.printed_tables import format_value, print_table
 from slipstream._errors import Unavailable, classify
 from slipstream._spark import session
 from slipstream._tools.progress import say

@@ -135,7 +135,7 @@ def export(
 def _export_to(run: Run, out: Path, overwrite: bool) -> int:
     """Write to a temporary file first, so that the file appears complete or not at all."""
     from slipstream._feeds.tuple_text import export_text
-    from slipstream._tools.staging import temporary_sibling
+    from slipstream._tools.files.staging import temporary_sibling
 
     if out.exists() and not overwrite:
         raise BadArgument(f"--out {out}: exists.", hint=HINT, code="exists")

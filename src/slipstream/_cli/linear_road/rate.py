@@ -17,7 +17,7 @@ from rich.table import Table
 
 from slipstream._cli.common.checks import check_folder, check_there
 from slipstream._cli.common.options import Conf, Json, Master, parse_seconds, show, start_spark
-from slipstream._cli.common.tables import count_nouns, print_table
+from slipstream._cli.common.printed_tables import count_nouns, print_table
 from slipstream._errors import MALFORMED, BadArgument, BadInput, CheckFailed
 from slipstream._spark import session
 from slipstream._tools.progress import say
@@ -177,9 +177,7 @@ def _reach(
         yield FromOutside(program, opened, written.value)
 
 
-def _drive_full(
-    rated: FromOutside, presented: Run, at: int | None, rating: int, out: Path, *, as_json: bool
-) -> None:
+def _drive_full(rated: FromOutside, presented: Run, at: int | None, rating: int, out: Path, *, as_json: bool) -> None:
     """Drive all seconds of the run, at L or at a share of the rating."""
     from slipstream._bench.rating.full import drive_full, take_share
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from slipstream._cli.common.checks import check_folder, check_there
-from slipstream._cli.common.inputs import (
+from slipstream._cli.common.input_options import (
     Columns,
     Fields,
     Follow,
@@ -41,7 +41,7 @@ from slipstream._cli.common.toll_jobs import (
 from slipstream._errors import BadArgument
 from slipstream._io.kafka_client import Topic
 from slipstream._spark import session
-from slipstream._tools.staging import check_makeable
+from slipstream._tools.files.staging import check_makeable
 
 #: the destination that is no topic
 _CONSOLE = "console"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from slipstream._cli.common.inputs import Reading
+from slipstream._cli.common.input_options import Reading
 from slipstream._cli.common.user_functions import load_functions
 from slipstream._errors import MALFORMED, BadArgument
 from slipstream._io.required_inputs import check_given

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from slipstream._cli.common.checks import check_new, check_there
-from slipstream._cli.common.inputs import (
+from slipstream._cli.common.input_options import (
     Columns,
     Fields,
     Follow,

@@ -483,7 +483,9 @@ def _split_messages(how: Decoding, chunk: bytes, wanted: list[str]) -> tuple[lis
 
 
 @cache
-def _make_decoder(encoding: str, wanted: tuple[str, ...], text: str, message: str, registry: Registry | None) -> Decoder:
+def _make_decoder(
+    encoding: str, wanted: tuple[str, ...], text: str, message: str, registry: Registry | None
+) -> Decoder:
     from slipstream._io.formats.messages import Decoder
 
     return Decoder(encoding, wanted, text=text, message=message, registry=registry)

@@ -22,7 +22,7 @@ from typing import IO, Any
 from slipstream._errors import BadArgument, SlipstreamError
 from slipstream._io.formats.encodings import AVRO, PROTOBUF
 from slipstream._io.formats.registry import Registry, unwrap
-from slipstream._tools import temporary
+from slipstream._tools.files import temporary
 
 _LENGTH = struct.Struct("<I")
 _KINDS = {"AVRO": AVRO, "PROTOBUF": PROTOBUF}

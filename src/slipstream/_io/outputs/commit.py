@@ -17,7 +17,7 @@ from slipstream._io.outputs import journal
 from slipstream._io.outputs.data_files import FOLDER, Written, discard, stored_schema
 from slipstream._io.outputs.delta_tables import OutputTable
 from slipstream._io.outputs.journal import JOURNAL, RESCUE, Batch, InDoubt
-from slipstream._tools.failpoints import failpoint
+from slipstream._tools.processes.failpoints import failpoint
 
 _FILE = re.compile(r"(\d{12})-[0-9a-f]{32}\.parquet")
 

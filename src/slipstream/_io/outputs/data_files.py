@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from slipstream._errors import BadArgument
-from slipstream._tools.failpoints import failpoint
+from slipstream._tools.processes.failpoints import failpoint
 
 #: the folder of the tables in the folder of a job
 FOLDER = "outputs"
@@ -98,7 +98,9 @@ def write(
     file = place / f"{batch:012d}-{uuid.uuid4().hex}.parquet"
     try:
         count = 0
-        with pq.ParquetWriter(file, first.schema, compression="zstd", **_choose_encodings(dictionary, ascending)) as writer:
+        with pq.ParquetWriter(
+            file, first.schema, compression="zstd", **_choose_encodings(dictionary, ascending)
+        ) as writer:
             for piece in chain([first], (with_batch(more, batch) for more in pieces)):
                 writer.write_table(piece)
                 count += piece.num_rows

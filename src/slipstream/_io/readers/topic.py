@@ -24,8 +24,8 @@ from slipstream._errors import BadArgument, BadInput, Unavailable
 from slipstream._io.chunks import ARRIVALS_MS, BEHIND, CAUGHT_UP, COLUMNS, LAST, Chunk, ChunkReader, Offset
 from slipstream._io.formats.encodings import find_joiner
 from slipstream._io.kafka_client import TIMEOUT_S, Topic
+from slipstream._tools.files.staging import atomic_write
 from slipstream._tools.progress import say
-from slipstream._tools.staging import atomic_write
 
 OPTION = "topic"
 MOST_MESSAGES = 400_000

@@ -30,10 +30,10 @@ from slipstream._io.named_feeds import (
     CLOCK,
     Definition,
     Feed,
-    has_ended,
-    is_open,
     find_last_offset,
+    has_ended,
     has_reached_second,
+    is_open,
     start_clock,
 )
 from slipstream._io.outputs import CHECKPOINT, COMPACT_EVERY, Outputs, check_tables

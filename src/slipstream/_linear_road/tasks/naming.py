@@ -16,7 +16,7 @@ import numpy as np
 from slipstream._feeds import text_ids
 from slipstream._feeds.lane_parcels import Parcel
 from slipstream._io import chunks
-from slipstream._io.report_packing import VID, NamedParcel, merge_named, make_fragment_parcels
+from slipstream._io.report_packing import VID, NamedParcel, make_fragment_parcels, merge_named
 from slipstream._linear_road.job.toll_layout import Layout
 from slipstream._runtime.id_numbers import MAX_NAMES, Names
 from slipstream._runtime.stage import Stage

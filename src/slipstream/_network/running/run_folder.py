@@ -37,7 +37,7 @@ from slipstream._cuboid.snapshots.snapshot_files import FOLDER
 from slipstream._errors import BadArgument
 from slipstream._io import outputs
 from slipstream._io.control_file import PAUSE, RUN, STOP, Control
-from slipstream._io.named_feeds import Feed, has_ended, is_open, find_last_offsets
+from slipstream._io.named_feeds import Feed, find_last_offsets, has_ended, is_open
 from slipstream._io.outputs import CHECKPOINT, REJECTS, Outputs, Written, destinations
 from slipstream._io.outputs.destinations import Destination, Destinations, Wheres
 from slipstream._io.readers.recorded_trains import END, Folder, train_file
@@ -62,8 +62,8 @@ from slipstream._network.tasks.train_intake import REJECT_TYPES, pack_frame, wit
 from slipstream._runtime.job import CONTROL, Job, lock_folder
 from slipstream._runtime.job import FILE as JOB
 from slipstream._runtime.status import has_finished
+from slipstream._tools.files.staging import atomic_write, check_new
 from slipstream._tools.logs import append_lines, read_lines
-from slipstream._tools.staging import atomic_write, check_new
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

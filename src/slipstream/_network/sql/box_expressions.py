@@ -162,7 +162,12 @@ def parse_call(text: str) -> Call:
     Call(function='count', arguments=())
     """
     found = split_words(text)
-    if len(found) < 3 or found[0].kind != NAME or found[1].text != "(" or find_closing_bracket(found, 1) != len(found) - 1:
+    if (
+        len(found) < 3
+        or found[0].kind != NAME
+        or found[1].text != "("
+        or find_closing_bracket(found, 1) != len(found) - 1
+    ):
         raise BadInput(
             f"{quote(text)} is not a window function call.",
             hint="Write avg(speed), count(*), my_f(a, b).",

@@ -13,7 +13,7 @@ from slipstream._roads.matching.lattice import Road
 from slipstream._roads.matching.model import U_TURN, Model
 from slipstream._roads.matching.routes import make_trees, make_turns
 from slipstream._roads.matching.viterbi import Last, Matched, match_sequences, no_last, no_matches
-from slipstream._roads.network import StreetNetwork
+from slipstream._roads.street_network import StreetNetwork
 from slipstream._tools.numba_tools import Floats, Longs
 
 

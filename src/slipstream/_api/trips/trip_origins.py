@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from slipstream._api.committed import batch_at, own_columns, quote_columns
+from slipstream._api.streaming.committed import batch_at, own_columns, quote_columns
 from slipstream._errors import BadArgument
 from slipstream._io import outputs
 from slipstream._io.outputs import BATCH

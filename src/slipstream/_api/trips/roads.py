@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from slipstream._api.sources import table
+from slipstream._api.streaming.sources import table
 from slipstream._errors import BadArgument
 from slipstream._moving.plane import Plane
 from slipstream._roads import corridors, road_tables, street_files
 from slipstream._roads.graph_building import Repairs
-from slipstream._roads.network import StreetNetwork
+from slipstream._roads.street_network import StreetNetwork
 from slipstream._tools import durations
-from slipstream._tools.locations import local
-from slipstream._tools.staging import staged_folder
+from slipstream._tools.files.locations import local
+from slipstream._tools.files.staging import staged_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
-    from slipstream._api.streams import Duration, Table
+    from slipstream._api.streaming.streams import Duration, Table
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ import re
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeAlias
 
-from slipstream._api.committed import quote_columns
-from slipstream._api.trip_origins import TRIP
-from slipstream._api.trips import Trips
+from slipstream._api.streaming.committed import quote_columns
+from slipstream._api.trips.trip_origins import TRIP
+from slipstream._api.trips.trips import Trips
 from slipstream._errors import BadArgument
 from slipstream._moving import types
 from slipstream._tools.durations import seconds

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from slipstream._api.trip_origins import Computed
-from slipstream._api.trips import Trips
+from slipstream._api.trips.trip_origins import Computed
+from slipstream._api.trips.trips import Trips
 from slipstream._errors import BadArgument
 from slipstream._moving import Plane
 from slipstream._spark import session
-from slipstream._tools.locations import local
+from slipstream._tools.files.locations import local
 from slipstream._trajectories.building import build
 from slipstream._trajectories.inputs import Input, read_frame
 from slipstream._trajectories.mapping import Mapping, make_mapping

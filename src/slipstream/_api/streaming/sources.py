@@ -14,9 +14,9 @@ import pyarrow.json as pj
 import pyarrow.parquet as pq
 from pyarrow import csv
 
-from slipstream._api import type_names
-from slipstream._api.reports import PLAIN, REPORT, RunSource
-from slipstream._api.streams import Origin, Place, Stored, Stream, Table
+from slipstream._api.streaming import type_names
+from slipstream._api.streaming.reports import PLAIN, REPORT, RunSource
+from slipstream._api.streaming.streams import Origin, Place, Stored, Stream, Table
 from slipstream._errors import BadArgument, BadInput
 from slipstream._feeds.tuples import FIELDS
 from slipstream._io.formats.encodings import CSV, JSON, PARQUET, TEXT, TRAIN, find_first_file, guess_encoding
@@ -28,8 +28,8 @@ from slipstream._network.running.filling import is_run
 from slipstream._network.running.recordings import read_table
 from slipstream._network.tasks.frames import FrameFeed
 from slipstream._spark.shipping import ship
-from slipstream._tools.locations import local
-from slipstream._tools.staging import staged_folder
+from slipstream._tools.files.locations import local
+from slipstream._tools.files.staging import staged_folder
 
 if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from slipstream._api import html, notebook
-from slipstream._api.reports import has_reports, place_columns
-from slipstream._api.results import JobStatus, Results, read_status
-from slipstream._api.streams import Duration, Stream, Tolled, assemble, origins, tables
+from slipstream._api.streaming.reports import has_reports, place_columns
+from slipstream._api.streaming.results import JobStatus, Results, read_status
+from slipstream._api.streaming.streams import Duration, Stream, Tolled, assemble, origins, tables
 from slipstream._errors import BadArgument, BadInput, SlipstreamError
 from slipstream._feeds.tuples import POSITION, REPORT_EVERY
 from slipstream._io.outputs import REJECTS, check_journal
@@ -34,7 +34,7 @@ from slipstream._network.schemas import check
 from slipstream._spark import session, workers
 from slipstream._spark.shipping import ship
 from slipstream._tools import durations
-from slipstream._tools.locations import local
+from slipstream._tools.files.locations import local
 from slipstream._tools.progress import silent
 
 if TYPE_CHECKING:

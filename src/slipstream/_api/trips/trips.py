@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from slipstream._api import html
-from slipstream._api.committed import quote_columns
-from slipstream._api.trip_origins import TRIP, Computed, Recorded, Stored, TripTable
+from slipstream._api.streaming.committed import quote_columns
+from slipstream._api.trips.trip_origins import TRIP, Computed, Recorded, Stored, TripTable
 from slipstream._errors import BadArgument
 from slipstream._moving import MovingPoint, Plane, register, tracks
 from slipstream._moving.files import Reading
 from slipstream._moving.systems import System
 from slipstream._moving.value import to_arrow
 from slipstream._spark import session
-from slipstream._tools.locations import local
+from slipstream._tools.files.locations import local
 from slipstream._trajectories import trip_maps
 from slipstream._trajectories.data import Data, write
 from slipstream._trajectories.exchange.interchange import export
@@ -260,7 +260,9 @@ class Trips:
 
     def draw(self, out: str | Path, *, trips: int = trip_maps.MOST_TRIPS) -> None:
         """Write the map of :meth:`explore` as a page (.html), or a picture of it (.png, .svg, .pdf)."""
-        trip_maps.draw(self._read_some(trips), self.crs, str(self._of), Path(local(out) if isinstance(out, str) else out))
+        trip_maps.draw(
+            self._read_some(trips), self.crs, str(self._of), Path(local(out) if isinstance(out, str) else out)
+        )
 
     def export(self, out: str | Path, format: str = "") -> None:
         """Export the trips to another format: one file, or for GPX a folder.

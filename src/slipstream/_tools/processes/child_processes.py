@@ -22,7 +22,7 @@ from typing import IO, Any
 
 import psutil
 
-from slipstream._tools import temporary
+from slipstream._tools.files import temporary
 
 #: names the temporary folders of a process's ancestors, the nearest last
 VARIABLE = "SLIPSTREAM_STARTED_BY"
@@ -163,7 +163,7 @@ def _ensure_guard() -> str:
 
 def _start_guard(owner: Path) -> subprocess.Popen[bytes]:
     environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
-    package = str(Path(__file__).parents[2])
+    package = str(Path(__file__).parents[3])
     environment["PYTHONPATH"] = os.pathsep.join([package, *filter(None, [environment.get("PYTHONPATH")])])
     return subprocess.Popen(
         [sys.executable, "-P", "-m", __name__, str(owner), str(temporary.shared_memory())],

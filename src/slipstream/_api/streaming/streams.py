@@ -14,8 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from slipstream._api.fence_methods import Fences
-from slipstream._api.reports import map_toll_columns
+from slipstream._api.streaming.fence_methods import Fences
+from slipstream._api.streaming.reports import map_toll_columns
 from slipstream._cuboid.schema import AST
 from slipstream._errors import BadArgument, BadInput
 from slipstream._linear_road.rules import RULES, Rules, TollFunction, find_registered
@@ -57,7 +57,7 @@ from slipstream._tools import durations
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from slipstream._api.roads import Roads
+    from slipstream._api.trips.roads import Roads
     from slipstream._cuboid.schema import Schema as CuboidSchema
     from slipstream._cuboid.snapshots.snapshot import Cuboid
     from slipstream._io.named_feeds import Feed
@@ -398,7 +398,9 @@ class Stream(Fences):
         if isinstance(other, Table):
             if within is not None:
                 raise BadArgument(
-                    "join: within= is for two streams, and this is a table.", hint="Leave out within=.", code="conflicting-options"
+                    "join: within= is for two streams, and this is a table.",
+                    hint="Leave out within=.",
+                    code="conflicting-options",
                 )
             return self._with(Join(on, outer=how == "left"), other)
         if how != "inner" or within is None:
@@ -530,7 +532,7 @@ class Stream(Fences):
         >>> cars.match(roads, lag="30s").columns[4:9]
         ['status', 'edge', 'offset', 'direction', 'aside']
         """
-        from slipstream._api.roads import find_folder
+        from slipstream._api.trips.roads import find_folder
 
         waits, late = durations.seconds(lag, "lag"), durations.seconds(lateness, "lateness")
         return self._with(Match(find_folder(roads), id, time, x, y, float(waits), float(late), noise))
@@ -752,7 +754,7 @@ class Published:
 
     def open(self, folder: str | Path) -> Cuboid:
         """Return the cuboid as of the last commit of the job in a folder."""
-        from slipstream._api import results
+        from slipstream._api.streaming import results
 
         return results.open(folder).cuboid(self)
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from slipstream._api import html
-from slipstream._api.committed import batch_at, own_columns, quote_columns
-from slipstream._api.streams import Published
-from slipstream._api.trip_origins import Archived
-from slipstream._api.trips import Trips
+from slipstream._api.streaming.committed import batch_at, own_columns, quote_columns
+from slipstream._api.streaming.streams import Published
+from slipstream._api.trips.trip_origins import Archived
+from slipstream._api.trips.trips import Trips
 from slipstream._archive.trip_tables import TRIPS
 from slipstream._cuboid.query.one_off import run_query
 from slipstream._cuboid.snapshots.snapshot import Cuboid, Snapshot
@@ -26,8 +26,8 @@ from slipstream._io.outputs import BATCH
 from slipstream._network.running import output_results
 from slipstream._runtime import job, status
 from slipstream._spark import session
+from slipstream._tools.files.locations import local
 from slipstream._tools.html_table import table
-from slipstream._tools.locations import local
 from slipstream._tools.strict_json import parse_json
 from slipstream._trajectories.data import Data
 

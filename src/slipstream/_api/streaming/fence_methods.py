@@ -13,7 +13,7 @@ from slipstream._network.boxes.movement.fences import Arrivals, Dwelling, Enteri
 from slipstream._network.boxes.movement.in_order import InOrder
 
 if TYPE_CHECKING:
-    from slipstream._api.streams import Stream
+    from slipstream._api.streaming.streams import Stream
     from slipstream._network.boxes.movement.zones import Zone
     from slipstream._network.boxes.operators import Operator
 
