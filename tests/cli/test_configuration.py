@@ -11,7 +11,7 @@ import pytest
 
 from commands import Slipstream
 from slipstream._cli import history, toll
-from slipstream._cli.common import configuration, inputs
+from slipstream._cli.common import configuration, input_options
 from slipstream._cli.linear_road import simulate
 from slipstream._spark import session
 
@@ -95,7 +95,7 @@ def test_kafka_settings_come_before_those_of_the_command_line(
     slipstream: Slipstream, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[list[str]] = []
-    monkeypatch.setattr(inputs, "read_settings", lambda texts: asked.append(texts) or ())
+    monkeypatch.setattr(input_options, "read_settings", lambda texts: asked.append(texts) or ())
     monkeypatch.setattr(toll, "run_job", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     (here / "feed.dat").touch()
     (here / "other.toml").write_text('[kafka]\nsecurity.protocol = "SSL"\n"ssl.ca.location" = "ca.pem"\n')
