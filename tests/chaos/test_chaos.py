@@ -292,7 +292,7 @@ def test_a_campaign_that_goes_on_does_not_fill_the_disk_again(tmp_path: Path) ->
     """Whether a file system was there to be filled is not known before a chain begins."""
     going_on = Campaign(TOLL, tmp_path / "chaos", 3, 5, ("disk",))
     going_on.records += [Record("disk full", 1, ADVISED)] * 2
-    assert len(going_on._remaining()) == 1
+    assert len(going_on._plan_remaining()) == 1
 
 
 def test_a_kind_that_is_not_there_is_told(tmp_path: Path) -> None:
