@@ -106,7 +106,7 @@ class Table:
     """
 
     def __init__(self, stored: Stored) -> None:
-        self._stored, self._place, self._get_port = stored, Place(stored), 0
+        self._stored, self._place, self._port = stored, Place(stored), 0
 
     @property
     def name(self) -> str:
@@ -138,7 +138,7 @@ class Stream(Fences):
     """
 
     def __init__(self, place: Place, port: int = 0) -> None:
-        self._place, self._get_port = place, port
+        self._place, self._port = place, port
 
     # --- what it is
 
@@ -656,6 +656,9 @@ class Tolled:
 
     _place: Place = field(repr=False)
 
+    def _repr_html_(self) -> str:
+        return drawing.draw(assemble("toll", dict(self.streams()))[0])
+
     def _get_port(self, name: str) -> Stream:
         return Stream(self._place, Toll().port(name))
 
@@ -774,9 +777,9 @@ def assemble(
     """Return the network of all boxes that some streams need, and the arc of each stream."""
     places = _list_places(outputs.values())
     names = _name_places(places)
-    arcs = {output: Arc(names[id(stream._place)], stream._get_port) for output, stream in outputs.items()}
+    arcs = {output: Arc(names[id(stream._place)], stream._port) for output, stream in outputs.items()}
     nodes = tuple(
-        Node(names[id(place)], place.what, tuple(Arc(names[id(i._place)], i._get_port) for i in place.inputs))
+        Node(names[id(place)], place.what, tuple(Arc(names[id(i._place)], i._port) for i in place.inputs))
         for place in places
         if not isinstance(place.what, Origin | Stored)
     )
