@@ -1,7 +1,7 @@
 """Split a keyed stream of points into trips: what a batch adds, which trips it ends, and how open trips are stored.
 
-A rule defines what begins a trip (``_feeds.trip``), applied to Linear Road's reports (``reports``) or to any points
-(``silences``). The rest is the same for all.
+A rule defines what begins a trip (``_feeds.trip``), applied to Linear Road's reports (``linear_road_trips``)
+or to any points (``silences``). The rest is the same for all.
 
 Points are in a table whose slots are reused; each links to the previous point of its trip, and a trip is collected
 backwards when it ends. The cost of a batch depends on its own points: it writes these and some old ones to the store

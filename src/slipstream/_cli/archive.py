@@ -1,4 +1,4 @@
-"""``slipstream archive``: what streamed by becomes trajectories."""
+"""``slipstream archive``: turn a stream of position reports into trajectories."""
 
 from __future__ import annotations
 

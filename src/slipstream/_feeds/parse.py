@@ -1,6 +1,6 @@
 """Parsers for Linear Road lines, JSON objects and trains, with a reason for each rejected line.
 
-A bad line costs no more than a good one: the parser is a kernel that gives every line a verdict.
+A bad line costs no more than a good one: the parser is a kernel that returns a verdict for every line.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Build a street network: streets are split where they meet, cleaned, and joined to a graph; what was repaired is told.
+"""Build a street network: streets are split where they meet, cleaned, and joined to a graph; repairs are counted.
 
 Streets of files with numbered nodes (OpenStreetMap, SUMO) meet at shared nodes only, so a bridge does not cross what is
 below it. Streets of files without (lists of lines) meet where they cross or touch, on the same layer.

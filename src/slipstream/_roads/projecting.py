@@ -1,4 +1,4 @@
-"""From lines in degrees to streets in the metres of one plane."""
+"""Project lines in degrees to streets in metres, in one plane."""
 
 from __future__ import annotations
 

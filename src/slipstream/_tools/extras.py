@@ -1,4 +1,4 @@
-"""Packages that only some users need: the extra that brings each, and what to say when it is not installed.
+"""Packages that only some users need: which extra installs each, and the error if it is missing.
 
 A small installation reads files, sockets and runs, and has the toll engine, networks, cuboids and trajectories.
 Brokers, the console and formats of others are extras, so that the machines of a cluster install what they run.

@@ -1,4 +1,4 @@
-"""What results and trips share: which batch a moment means, and which columns of an output are the user's."""
+"""Shared by results and trips: which batch a moment refers to, and which columns of an output are the user's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What streams of positions can be watched for: zones, places, and the way travelled.
+"""Methods of streams of positions: entering and leaving zones, being near places, the distance travelled.
 
 The functions of the same names in :mod:`slipstream.functions` find the same in trips.
 """

@@ -1,4 +1,4 @@
-"""Jobs: streams to write, a folder to write them to, and a handle on what runs."""
+"""Jobs: the streams to write, the folder to write them to, and a handle on the running job."""
 
 from __future__ import annotations
 
@@ -436,7 +436,7 @@ class RunningJob:
             session.activate(spark)
             with silent():
                 drive(spark, self._execution, self._tables, trains=ALL, again=_RESUMES)
-        except BaseException as error:  # whoever waits is told, whatever it was
+        except BaseException as error:  # reported to whoever waits, whatever it was
             self._error = error.with_traceback(None) if isinstance(error, SlipstreamError) else error
         finally:
             _running.discard(self)

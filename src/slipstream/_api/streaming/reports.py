@@ -1,6 +1,6 @@
 """Position reports: the columns that tolling needs, in plain words, and a recorded run as a source.
 
-Linear Road calls them ``vid``, ``spd``, ``xway``, ``dir``, ``seg`` and ``pos``; either name will do.
+Linear Road calls them ``vid``, ``spd``, ``xway``, ``dir``, ``seg`` and ``pos``; both names are accepted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Types by Spark's names."""
+"""The types of columns, by Spark's names."""
 
 from __future__ import annotations
 

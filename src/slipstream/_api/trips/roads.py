@@ -1,4 +1,4 @@
-"""Roads: a street network from a file, to match positions to and to say where on a route they are."""
+"""Roads: a street network from a file, to match positions to, and to find out where on a route they are."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Roads:
-    """A street network: one-ways, speed limits, bridges, forbidden turns. Made by :meth:`read`, opened by :meth:`open`.
+    """A street network: one-way streets, speed limits, bridges, forbidden turns. Use :meth:`read` or :meth:`open`.
 
     >>> import slipstream as ss
     >>> size = open("town.csv", "w").write('''Id,Vmax,X1,Y1,X2,Y2

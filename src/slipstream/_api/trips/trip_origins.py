@@ -44,7 +44,7 @@ class TripTable(Protocol):
         """Return what is known about how they were made."""
 
     def some(self, rows: int) -> pa.Table:
-        """Return at most so many trips."""
+        """Return at most ``rows`` trips."""
 
     def __len__(self) -> int: ...
 

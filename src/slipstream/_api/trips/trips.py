@@ -280,7 +280,7 @@ class Trips:
         export(self._read_some(len(self)).to_batches(), self.crs, place, format)
 
     def _read_some(self, rows: int) -> pa.Table:
-        """At most so many trips as an Arrow table."""
+        """At most ``rows`` trips as an Arrow table."""
         return self.to_spark().limit(rows).toArrow() if self._conditions else self._of.some(rows)
 
     def _read_rows(self, id: str) -> list[tuple[Any, Mapping[str, Any]]]:

@@ -1,4 +1,4 @@
-"""Runs cells as streaming queries: events prepared, the session up, a sink that counts rows, or keeps them as well."""
+"""Runs cells as streaming queries, on prepared events; the sink counts rows, and keeps them if that is wanted."""
 
 from __future__ import annotations
 

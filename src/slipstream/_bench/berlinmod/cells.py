@@ -168,17 +168,17 @@ def _near_segment(events: _Events) -> Stream:
 
 
 def _recall_at_ticks(events: _Events, happened: Stream, columns: dict[str, str]) -> Stream:
-    """Everything that happened so far, or in the window, told at each tick, or once for the window."""
+    """Everything that happened so far, at each tick; or what happened in the window, once per window."""
     if events.form == CONTINUOUS:
         return happened.map({"vehicle": "vehicle_id", **columns, "t": "t"})
     if events.form == WINDOWED:
-        asked = events.last_in_window().map({_AT: _AT, "vehicle_id": "vehicle_id"})
-        told = asked.through(Recall("vehicle_id", _AT, "t", events.given.window), happened)
-        return told.map({**events.window, "vehicle": "vehicle_id", **columns, "t": "t"})
-    asked = events.states().map({_AT: _AT, "vehicle_id": "vehicle_id"})
-    told = asked.through(Recall("vehicle_id", _AT, "t"), happened)
+        ends = events.last_in_window().map({_AT: _AT, "vehicle_id": "vehicle_id"})
+        recalled = ends.through(Recall("vehicle_id", _AT, "t", events.given.window), happened)
+        return recalled.map({**events.window, "vehicle": "vehicle_id", **columns, "t": "t"})
+    ticks = events.states().map({_AT: _AT, "vehicle_id": "vehicle_id"})
+    recalled = ticks.through(Recall("vehicle_id", _AT, "t"), happened)
     last = "t_first" if columns else "t_entry"
-    return told.map({"T": _AT, "vehicle": "vehicle_id", **columns, last: "t"})
+    return recalled.map({"T": _AT, "vehicle": "vehicle_id", **columns, last: "t"})
 
 
 def _entries(events: _Events) -> Stream:

@@ -54,10 +54,10 @@ class Door(Protocol):
     can_resume: bool  # whether an engine that was killed can continue
 
     def open(self, name: str, expressways: int, *, keep: bool = False) -> Entry:
-        """Open the door for a trial; with ``keep`` what an earlier opening of the same name brought is still there."""
+        """Open the door for a trial; with ``keep``, what an earlier opening under this name received is still there."""
 
     def close(self, entry: Entry) -> None:
-        """Close it; nobody will need what went through."""
+        """Close it; its contents are no longer needed."""
 
     def server(self) -> int | None:
         """Return the process that serves the door, if it is neither the driver nor the engine."""

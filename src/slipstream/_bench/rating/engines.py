@@ -1,4 +1,4 @@
-"""Everything that can be rated: programs from outside, Slipstream's replay inside itself, and System X."""
+"""Everything that can be rated: programs from outside, Slipstream's own replay, and System X."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All seconds of a run in real time, through a broker, with validation: what a rating promises, kept for hours.
+"""All seconds of a run in real time, through a broker, validated: whether the machine sustains its rating for hours.
 
 It can be interrupted, by Ctrl-C or otherwise: the same command resumes it. The driver continues after the last second
 that it sent, the engine from its checkpoint. The report says when it was interrupted or restarted.

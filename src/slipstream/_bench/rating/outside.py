@@ -1,4 +1,4 @@
-"""A trial from outside: broker, engine and driver are separate processes, and the engine is watched, not asked.
+"""A trial from outside: broker, engine and driver are separate processes, and the engine is only observed.
 
 The engine is started first. When it is ready, the driver sends the window in real time. Response times are those by
 arrival at the door. If the driver itself was late, the trial is void. An engine that dies is started again where the

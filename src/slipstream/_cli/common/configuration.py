@@ -1,7 +1,7 @@
 """The configuration file, ``slipstream.toml``: defaults for options, Spark's settings, and Kafka's.
 
-The command line wins, then the environment, then the file. A key that means nothing is refused: a misspelt setting
-that is silently ignored is found when it is too late.
+The command line wins, then the environment, then the file. An unknown key is refused: a misspelt setting that
+is silently ignored would be found too late.
 """
 
 from __future__ import annotations

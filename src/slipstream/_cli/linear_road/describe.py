@@ -1,4 +1,4 @@
-"""``slipstream describe``: a run's figures beside the published ones, and its picture."""
+"""``slipstream describe``: a run's figures next to the published ones, and its picture."""
 
 from __future__ import annotations
 

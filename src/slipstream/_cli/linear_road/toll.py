@@ -43,7 +43,7 @@ from slipstream._io.kafka_client import Topic
 from slipstream._spark import session
 from slipstream._tools.files.staging import check_makeable
 
-#: the destination that is no topic
+#: the destination that is not a topic
 _CONSOLE = "console"
 
 

@@ -1,4 +1,4 @@
-"""Options that the network commands share, and the reading of the files and feeds they name."""
+"""Options that the network commands share, and functions that read the files and feeds they name."""
 
 from __future__ import annotations
 

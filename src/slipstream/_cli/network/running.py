@@ -1,4 +1,4 @@
-"""``slipstream network run|attach|detach``: networks at work in folders."""
+"""``slipstream network run|attach|detach``: run networks and ad hoc queries in their folders."""
 
 from __future__ import annotations
 
