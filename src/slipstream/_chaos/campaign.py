@@ -152,7 +152,7 @@ class Campaign:
         if name != self._name():
             raise BadArgument(
                 f"--out {self.folder} contains another campaign.",
-                hint=f"Resume it with --seed {name.get('seed')} and the job and kinds it was started with.",
+                hint=f"Resume it with --seed {name.get('seed')} and its job and kinds, or --overwrite it.",
                 code="different-job",
             )
         return [Record(**line) for line in lines]

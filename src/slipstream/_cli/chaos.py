@@ -9,6 +9,7 @@ import typer
 
 from slipstream._cli.common.checks import check_folder
 from slipstream._cli.common.options import Json, show
+from slipstream._cli.common.overwriting import clear
 from slipstream._errors import CheckFailed
 from slipstream._tools.progress import say
 
@@ -41,6 +42,9 @@ def chaos(
     pause_seconds: Annotated[
         float, typer.Option(min=0, metavar="SECONDS", help="How long a paused process stays paused.")
     ] = 60.0,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Delete the campaign in --out first, and start afresh.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Inject faults into a job, and check that its outputs stay the same.
@@ -70,6 +74,7 @@ def chaos(
 
     if len(words) == 1:
         Run.open(Path(words[0]))
+    clear(out, overwrite, NOTES)
     check_folder(out, mark=NOTES)
     from slipstream._chaos.campaign import SHARES, Campaign, read_seed
     from slipstream._chaos.campaign_table import describe_bad

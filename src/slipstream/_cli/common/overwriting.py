@@ -52,6 +52,13 @@ def clear_job(out: Path, overwrite: bool) -> None:
         remove(out)
 
 
+def clear(out: Path, overwrite: bool, *marks: str) -> None:
+    """Delete what a command wrote to a folder that has one of the ``marks``."""
+    if overwrite and out.exists():
+        _check_ours(out, marks)
+        remove(out)
+
+
 def _check_ours(out: Path, marks: tuple[str, ...]) -> None:
     if out.is_file() or not any(out.iterdir()) or any(any(out.glob(mark)) for mark in marks):
         return

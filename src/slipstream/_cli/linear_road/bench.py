@@ -16,6 +16,7 @@ from slipstream._bench.validation.outputs import Order, check_outputs
 from slipstream._cli.common.checks import check_folder, check_there, check_writable
 from slipstream._cli.common.commands import Family
 from slipstream._cli.common.options import Conf, Json, Master, show, start_spark
+from slipstream._cli.common.overwriting import Overwrite, replacing
 from slipstream._cli.common.printed_tables import print_table
 from slipstream._cli.linear_road.drive import drive
 from slipstream._errors import BadArgument, CheckFailed
@@ -165,6 +166,7 @@ def postgres(
             metavar="CONNINFO", envvar="SLIPSTREAM_POSTGRES", help="The server, as a connection string of libpq."
         ),
     ] = "",
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Run Linear Road on PostgreSQL: the paper's System X, a database that is polled.
@@ -180,9 +182,10 @@ def postgres(
 
     opened = Run.open(run)
     check_folder(out)
-    from slipstream._bench.postgres import SERVER, run_postgres
+    from slipstream._bench.postgres import OUTPUT, SERVER, run_postgres
 
-    result = run_postgres(opened, out, seconds=seconds, speed=speed, server=server or SERVER)
+    with replacing(out, overwrite, OUTPUT):
+        result = run_postgres(opened, out, seconds=seconds, speed=speed, server=server or SERVER)
     driven = result.driver.to_dict()
     body = {name: value for name, value in asdict(result).items() if name != "spans"}
     show(
