@@ -25,10 +25,16 @@ from slipstream._bench.rating.doors import Entry, KafkaDoor, TcpDoor
 from slipstream._bench.rating.full import Minute, plot_resources, read_samples, summarise_minutes, take_share
 from slipstream._bench.rating.outside import FromOutside, judge
 from slipstream._bench.rating.processes import ProcessorMeter, find_listener, list_family, measure_processor_seconds
-from slipstream._bench.rating.programs import Command, Feed, Start, Toll
+from slipstream._bench.rating.programs import EngineCommand, EngineFeed, Start, TollEngine
 from slipstream._bench.rating.rating_page import write_rating
 from slipstream._bench.rating.search import Rating, Search, rate
-from slipstream._bench.rating.trial import ResponseSummary, Trial, Window, compute_overlap_shares, read_text_responses
+from slipstream._bench.rating.trial import (
+    ResponseSummary,
+    TimeWindow,
+    Trial,
+    compute_overlap_shares,
+    read_text_responses,
+)
 from slipstream._errors import BadArgument, CheckFailed, SlipstreamError, Unavailable
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuple_text import import_text
@@ -37,7 +43,7 @@ from slipstream._io.readers.topic import messages, watermarks
 from slipstream._runtime.metrics import FILE, BatchMetrics
 from slipstream._tools.logs import encode_line
 
-WINDOW = Window(9600, 10_800)
+WINDOW = TimeWindow(9600, 10_800)
 
 
 @dataclass
@@ -55,7 +61,7 @@ class Machine:
     how: str = "by hand"
     tried: list[tuple[int, int]] = field(default_factory=list)
 
-    def drive(self, run: Run, expressways: int, window: Window, out: Path) -> Trial:
+    def drive(self, run: Run, expressways: int, window: TimeWindow, out: Path) -> Trial:
         self.tried.append((expressways, window.seconds))
         long = window == WINDOW
         in_time = expressways <= (self.holds_long if long else self.holds)
@@ -158,7 +164,7 @@ def test_a_window_no_longer_than_a_try_is_driven_once(tmp_path: Path) -> None:
 @given(st.integers(0, 200), st.integers(1, 12_000), st.integers(1, 20_000))
 def test_a_try_is_as_long_as_asked_and_begins_with_a_minute(minute: int, length: int, asked: int) -> None:
     """``--probe 30s`` once made tries of no seconds at all."""
-    window = Window(minute * 60, minute * 60 + length)
+    window = TimeWindow(minute * 60, minute * 60 + length)
     part = window.last(asked)
     assert part.seconds == min(asked, length)
     assert part.since % 60 == 0
@@ -329,9 +335,9 @@ with open(f"{out}/output.csv", "w") as file:
 def test_a_trial_of_another_engine_over_tcp(small_run: Run, tmp_path: Path) -> None:
     """Engine and driver are processes of their own; no Spark, no broker."""
     (tmp_path / "engine.py").write_text(ENGINE)
-    program = Command(f"{sys.executable} {tmp_path}/engine.py {{host}} {{port}} {{out}}", "0", "mine")
+    program = EngineCommand(f"{sys.executable} {tmp_path}/engine.py {{host}} {{port}} {{out}}", "0", "mine")
     engine = FromOutside(program, TcpDoor(), "text")
-    trial = engine.drive(small_run, 2, Window(1, 4), tmp_path / "trial")
+    trial = engine.drive(small_run, 2, TimeWindow(1, 4), tmp_path / "trial")
     assert (trial.expressways, trial.seconds, trial.in_time) == (2, 3, True)
     assert trial.responses == {"toll notification": ResponseSummary(0.5, 0.5, 0.5, 5)}
     assert trial.busy == ()
@@ -349,20 +355,20 @@ def test_a_trial_of_another_engine_over_tcp(small_run: Run, tmp_path: Path) -> N
     ],
 )
 def test_an_engine_that_does_not_start_is_told(small_run: Run, tmp_path: Path, command: str, said: str) -> None:
-    program = Command(command.replace("{python}", sys.executable), "0")
+    program = EngineCommand(command.replace("{python}", sys.executable), "0")
     with pytest.raises(SlipstreamError, match=said):
-        FromOutside(program, TcpDoor(), "text").drive(small_run, 1, Window(0, 4), tmp_path / "trial")
+        FromOutside(program, TcpDoor(), "text").drive(small_run, 1, TimeWindow(0, 4), tmp_path / "trial")
 
 
 def test_what_an_earlier_start_said_is_not_believed(small_run: Run, tmp_path: Path) -> None:
     """A job that was killed left "running" behind; an engine left "ready" in its log."""
-    feed = Feed(Entry("tcp:127.0.0.1:1"), "text", small_run, Window(0, 4), tmp_path, tmp_path / "log")
+    feed = EngineFeed(Entry("tcp:127.0.0.1:1"), "text", small_run, TimeWindow(0, 4), tmp_path, tmp_path / "log")
     (tmp_path / "status.json").write_text('{"state": "running", "since": 100.0}')
     (tmp_path / "log").write_text("ready\n")
-    assert Toll().is_ready(feed, Start(99.0, 0))
-    assert not Toll().is_ready(feed, Start(101.0, 0))
-    assert Command("mine", "0").is_ready(feed, Start(99.0, 0))
-    assert not Command("mine", "0").is_ready(feed, Start(99.0, 6))
+    assert TollEngine().is_ready(feed, Start(99.0, 0))
+    assert not TollEngine().is_ready(feed, Start(101.0, 0))
+    assert EngineCommand("mine", "0").is_ready(feed, Start(99.0, 0))
+    assert not EngineCommand("mine", "0").is_ready(feed, Start(99.0, 6))
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from pyarrow import csv
 
 from slipstream._api.streaming import type_names
 from slipstream._api.streaming.reports import PLAIN, REPORT, RunSource
-from slipstream._api.streaming.streams import Origin, Place, Stored, Stream, Table
+from slipstream._api.streaming.streams import Origin, Placement, Stored, Stream, Table
 from slipstream._errors import BadArgument, BadInput
 from slipstream._feeds.tuples import FIELDS
 from slipstream._io.formats.encodings import CSV, JSON, PARQUET, TEXT, TRAIN, find_first_file, guess_encoding
@@ -169,7 +169,7 @@ def _read_static(frame: DataFrame, name: str) -> Table:
 
 
 def _stream(origin: Origin) -> Stream:
-    return Stream(Place(origin))
+    return Stream(Placement(origin))
 
 
 # --- sources of your own

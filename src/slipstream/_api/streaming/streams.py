@@ -87,7 +87,7 @@ class Stored:
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class Placement:
     """A box and its inputs, or an origin: what a stream or a table stands for in a network."""
 
     what: Box | Origin | Stored
@@ -106,7 +106,7 @@ class Table:
     """
 
     def __init__(self, stored: Stored) -> None:
-        self._stored, self._place, self._port = stored, Place(stored), 0
+        self._stored, self._place, self._port = stored, Placement(stored), 0
 
     @property
     def name(self) -> str:
@@ -137,7 +137,7 @@ class Stream(Fences):
     {'id': 'string', 'time': 'bigint', 'kmh': 'double'}
     """
 
-    def __init__(self, place: Place, port: int = 0) -> None:
+    def __init__(self, place: Placement, port: int = 0) -> None:
         self._place, self._port = place, port
 
     # --- what it is
@@ -435,7 +435,7 @@ class Stream(Fences):
         ['id', 'mean']
         """
         box = Keep(cuboid)
-        made = Kept(Place(box, (self,)))
+        made = Kept(Placement(box, (self,)))
         _check_stream(made)
         return made
 
@@ -540,7 +540,7 @@ class Stream(Fences):
     # --- making more of them
 
     def _with(self, box: Box, *others: Stream | Table, name: str = "", tables: tuple[Table, ...] = ()) -> Stream:
-        made = Stream(Place(box, (self, *others), name, tables))
+        made = Stream(Placement(box, (self, *others), name, tables))
         _check_stream(made)
         return made
 
@@ -654,7 +654,7 @@ class Tolled:
     ['notifications', 'alerts', 'balances', 'expenditures', 'travel_times', 'toll_rejects']
     """
 
-    _place: Place = field(repr=False)
+    _place: Placement = field(repr=False)
 
     def _repr_html_(self) -> str:
         return drawing.draw(assemble("toll", dict(self.streams()))[0])
@@ -804,15 +804,15 @@ def tables(streams: Iterable[Stream]) -> dict[str, Stored]:
     return _find_tables(places, _name_places(places))
 
 
-def _find_tables(places: list[Place], names: dict[int, str]) -> dict[str, Stored]:
+def _find_tables(places: list[Placement], names: dict[int, str]) -> dict[str, Stored]:
     return {names[id(place)]: place.what for place in places if isinstance(place.what, Stored)}
 
 
-def _list_places(streams: Iterable[Stream]) -> list[Place]:
+def _list_places(streams: Iterable[Stream]) -> list[Placement]:
     """Everything upstream of some streams, inputs first."""
-    found: dict[int, Place] = {}
+    found: dict[int, Placement] = {}
 
-    def visit(place: Place) -> None:
+    def visit(place: Placement) -> None:
         if id(place) not in found:
             for one in (*place.inputs, *place.tables):
                 visit(one._place)
@@ -823,7 +823,7 @@ def _list_places(streams: Iterable[Stream]) -> list[Place]:
     return list(found.values())
 
 
-def _name_places(places: list[Place]) -> dict[int, str]:
+def _name_places(places: list[Placement]) -> dict[int, str]:
     """A name for every place: its own, or its kind and a number."""
     taken: set[str] = set()
     names = {}

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 TRIP = "Trip"
 
 
-class TripTable(Protocol):
+class TripRows(Protocol):
     """Rows of trips, wherever they are."""
 
     @property
     def crs(self) -> str:
         """The reference system, empty if it has no name."""
 
-    def as_of(self, moment: int | datetime) -> TripTable:
+    def as_of(self, moment: int | datetime) -> TripRows:
         """Return the trips at an earlier moment."""
 
     def to_spark(self, spark: SparkSession) -> DataFrame:
@@ -153,7 +153,7 @@ class Computed:
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredTrips:
     """Trips in a folder that ``slipstream trajectories build`` or ``Trips.write`` wrote."""
 
     data: Data
@@ -165,7 +165,7 @@ class Stored:
     def crs(self) -> str:
         return self.data.crs
 
-    def as_of(self, moment: int | datetime) -> Stored:  # noqa: ARG002
+    def as_of(self, moment: int | datetime) -> StoredTrips:  # noqa: ARG002
         raise _refuse_past(str(self))
 
     def to_spark(self, spark: SparkSession) -> DataFrame:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from slipstream._api import html
 from slipstream._api.streaming.committed import quote_columns
-from slipstream._api.trips.trip_origins import TRIP, Computed, Recorded, Stored, TripTable
+from slipstream._api.trips.trip_origins import TRIP, Computed, Recorded, StoredTrips, TripRows
 from slipstream._errors import BadArgument
 from slipstream._moving import MovingPoint, Plane, register, tracks
 from slipstream._moving.files import Reading
@@ -51,7 +51,7 @@ class Trips:
     1050.0
     """
 
-    _of: TripTable
+    _of: TripRows
     _conditions: tuple[str, ...] = field(default=())
 
     @classmethod
@@ -101,7 +101,7 @@ class Trips:
         """
         place = Path(local(where) if isinstance(where, str) else where)
         if Data.is_at(place):
-            return cls(Stored(Data.open(place)))
+            return cls(StoredTrips(Data.open(place)))
         if is_temporal(place):
             return cls(Recorded(str(place), *read_temporal(place)))
         crs = System.parse(plane).name if plane else ""
@@ -170,7 +170,7 @@ class Trips:
                 code="bad-argument",
             )
         place = Path(local(out) if isinstance(out, str) else out)
-        return Trips(Stored(write(self._of.built, place, {}, label="")))
+        return Trips(StoredTrips(write(self._of.built, place, {}, label="")))
 
     def where(self, condition: str) -> Trips:
         """Keep the trips for which a SQL condition holds, such as ``travelled(Trip) > 1000``."""
@@ -245,7 +245,7 @@ class Trips:
         zipped = globe.selectExpr("id", "inline(arrays_zip(globe.t, globe.lon, globe.lat))")
         return zipped.withColumnRenamed("t", "time")
 
-    def explore(self, *, trips: int = trip_maps.MOST_TRIPS) -> Map:
+    def explore(self, *, trips: int = trip_maps.MOST_TRIPS) -> TripMap:
         """Return a map to look at in a notebook: with a slider for the time, and colours for the speed.
 
         It shows at most ``trips`` of them, on a plain background: it loads nothing from the network.
@@ -253,10 +253,10 @@ class Trips:
         >>> import slipstream as ss
         >>> van = ss.MovingPoint.from_wkt("[POINT(0 0)@2026-05-04 08:00:00, POINT(600 0)@2026-05-04 08:01:00]")
         >>> ss.Trips.from_points({"van": van}).explore()
-        <Map points: 1 trip>
+        <TripMap points: 1 trip>
         """
         found = trip_maps.prepare(self._read_some(trips), self.crs)
-        return Map(str(self._of), trip_maps.make_page(found, str(self._of)), found.trips)
+        return TripMap(str(self._of), trip_maps.make_page(found, str(self._of)), found.trips)
 
     def draw(self, out: str | Path, *, trips: int = trip_maps.MOST_TRIPS) -> None:
         """Write the map of :meth:`explore` as a page (.html), or a picture of it (.png, .svg, .pdf)."""
@@ -303,7 +303,7 @@ class Trips:
 
 
 @dataclass(frozen=True)
-class Map:
+class TripMap:
     """A page that a notebook shows."""
 
     title: str

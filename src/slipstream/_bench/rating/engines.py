@@ -13,8 +13,8 @@ from slipstream._bench.rating.outside import ABORT_LAG
 from slipstream._bench.rating.processes import ProcessorMeter, measure_memory
 from slipstream._bench.rating.programs import check_exit, make_forward_options
 from slipstream._bench.rating.trial import (
+    TimeWindow,
     Trial,
-    Window,
     compute_overlap_shares,
     describe_late,
     measure_busy_shares,
@@ -53,11 +53,11 @@ class RatedEngine(Protocol):
     def how(self) -> str:
         """How tuples reach it, in words."""
 
-    def drive(self, run: Run, expressways: int, window: Window, out: Path) -> Trial:
+    def drive(self, run: Run, expressways: int, window: TimeWindow, out: Path) -> Trial:
         """Drive the window of ``run``, presented as ``expressways``, in real time; answers go to ``out``."""
 
 
-class Replay:
+class OwnReplay:
     """The toll engine on a run that it replays itself: no door, no driver, nothing to parse."""
 
     name = "slipstream"
@@ -68,7 +68,7 @@ class Replay:
     def __init__(self, options: Sequence[str] = ()) -> None:
         self._options = options
 
-    def drive(self, run: Run, expressways: int, window: Window, out: Path) -> Trial:
+    def drive(self, run: Run, expressways: int, window: TimeWindow, out: Path) -> Trial:
         """Toll the window."""
         command = [sys.executable, "-m", "slipstream", "toll", str(run.path), "--out", str(out), "--no-text"]
         command += ["--multiply", str(expressways // run.stored), "--speed", "1", "--json", *self._options]
@@ -99,7 +99,7 @@ class Postgres:
     def __init__(self, spark: Callable[[], SparkSession]) -> None:
         self._spark = spark
 
-    def drive(self, run: Run, expressways: int, window: Window, out: Path) -> Trial:
+    def drive(self, run: Run, expressways: int, window: TimeWindow, out: Path) -> Trial:
         """Feed the window to the database."""
         multiplied = run.multiplied(expressways // run.stored)
         forward = None

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from slipstream._bench.rating.outside import SAMPLES, SENT, STARTS, FromOutside, Sample
 from slipstream._bench.rating.rating_page import TRIAL_HEADS, make_trial_row, tabulate, tabulate_responses
 from slipstream._bench.rating.search import describe_machine, validate_trial
-from slipstream._bench.rating.trial import Trial, Window
+from slipstream._bench.rating.trial import TimeWindow, Trial
 from slipstream._bench.validation.validation_page import COLOURS, STYLE, embed_image, make_figure
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._feeds.run import MINUTE, Run, versions
@@ -101,7 +101,7 @@ def drive_full(engine: FromOutside, run: Run, expressways: int, out: Path) -> Fu
             hint="Use --door kafka.",
             code="conflicting-options",
         )
-    window, folder = Window(0, run.manifest.seconds), out / f"full-{expressways}"
+    window, folder = TimeWindow(0, run.manifest.seconds), out / f"full-{expressways}"
     answers, logs = folder / "answers", folder / "answers.logs"
     resumes = (logs / SENT).exists()
     if not resumes:
@@ -142,7 +142,7 @@ def _name_topic(folder: Path) -> str:
     return file.read_text(encoding="utf-8")
 
 
-def _say_start(expressways: int, window: Window, logs: Path, folder: Path) -> None:
+def _say_start(expressways: int, window: TimeWindow, logs: Path, folder: Path) -> None:
     if last := read_last_line(logs / SENT):
         say(f"L = {expressways}: resuming after second {last['second']} of {window.until} ...")
     else:

@@ -17,8 +17,8 @@ from pathlib import Path
 from slipstream._bench.driving.driver import MAX_LAG, Sent, read_sent
 from slipstream._bench.rating.doors import Door, Entry
 from slipstream._bench.rating.processes import ProcessorMeter, measure_memory
-from slipstream._bench.rating.programs import Feed, Program, Start, check_exit, read_last_printed
-from slipstream._bench.rating.trial import ResponseSummary, Trial, Window, describe_late
+from slipstream._bench.rating.programs import EngineFeed, Program, Start, check_exit, read_last_printed
+from slipstream._bench.rating.trial import ResponseSummary, TimeWindow, Trial, describe_late
 from slipstream._errors import CheckFailed, Unavailable
 from slipstream._feeds.run import Run
 from slipstream._tools.logs import append_lines, read_last_line
@@ -95,7 +95,7 @@ class Attendance:
     """One trial: starts engine and driver, and watches them; both continue what an earlier start left in ``folder``."""
 
     program: Program
-    feed: Feed
+    feed: EngineFeed
     door: Door
     folder: Path  # of the logs
     aborts: bool = True  # when the engine falls too far behind; otherwise it may be resumed
@@ -230,7 +230,7 @@ class Attendance:
 class _Engine:
     """The engine's process, which may be started again."""
 
-    def __init__(self, program: Program, feed: Feed) -> None:
+    def __init__(self, program: Program, feed: EngineFeed) -> None:
         self._program, self._feed = program, feed
         self._stack = ExitStack()
         self._child: Child
@@ -304,7 +304,7 @@ class FromOutside:
         through = {"kafka": "a Kafka broker", "tcp": "TCP"}[self.door.name]
         return f"from outside, through {through}, as {self.encoding}, driver in a process of its own"
 
-    def drive(self, run: Run, expressways: int, window: Window, out: Path) -> Trial:
+    def drive(self, run: Run, expressways: int, window: TimeWindow, out: Path) -> Trial:
         """Run a trial; its topics are deleted at its end."""
         presented = run.multiplied(expressways // run.stored)
         entry = self.door.open(f"rating-{out.name}", expressways)
@@ -315,12 +315,12 @@ class FromOutside:
                 self.door.close(entry)
 
     def attend(
-        self, run: Run, entry: Entry, window: Window, out: Path, *, aborts: bool = True
+        self, run: Run, entry: Entry, window: TimeWindow, out: Path, *, aborts: bool = True
     ) -> tuple[Attendance, Trial]:
         """Run or resume a trial through an open door."""
         folder = out.parent / f"{out.name}.logs"
         folder.mkdir(parents=True, exist_ok=True)
-        feed = Feed(entry, self.encoding, run, window, out, folder / "engine.log")
+        feed = EngineFeed(entry, self.encoding, run, window, out, folder / "engine.log")
         attendance = Attendance(self.program, feed, self.door, folder, aborts)
         ended = attendance.run()
         sent = attendance.sent
@@ -338,7 +338,7 @@ class FromOutside:
 
 
 def judge(
-    expressways: int, window: Window, responses: dict[str, ResponseSummary], sent: Sequence[Sent], ended: str
+    expressways: int, window: TimeWindow, responses: dict[str, ResponseSummary], sent: Sequence[Sent], ended: str
 ) -> Trial:
     """Return the trial that response times and the driver's own lag make."""
     latest = max(sent, key=lambda one: one.lag, default=None)

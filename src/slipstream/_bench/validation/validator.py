@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from slipstream._bench.validation.answer_comparison import PROBLEMS, Comparison, Scope
 from slipstream._bench.validation.editions import ALERT, ANSWERS, BALANCE, EXPENDITURE, TOLL, TRAVEL_TIME, Edition
 from slipstream._bench.validation.expected import SLOW_STEPS, CorrectAnswers, estimate_rows_to_sort
-from slipstream._bench.validation.outputs import Order, read_outputs
+from slipstream._bench.validation.outputs import FieldOrder, read_outputs
 from slipstream._bench.validation.sql_workspace import workspace
 from slipstream._errors import BadArgument, BadInput
 from slipstream._feeds.run import Run
@@ -172,7 +172,7 @@ def validate(
     outputs: list[Path],
     *,
     edition: Edition,
-    order: Order = Order.AUTO,
+    order: FieldOrder = FieldOrder.AUTO,
     response_times: bool = True,
     since: int = 0,
     until: int | None = None,

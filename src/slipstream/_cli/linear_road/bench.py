@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from slipstream._bench.validation.editions import find_edition
-from slipstream._bench.validation.outputs import Order, check_outputs
+from slipstream._bench.validation.outputs import FieldOrder, check_outputs
 from slipstream._cli.common.checks import check_folder, check_there, check_writable
 from slipstream._cli.common.commands import Family
 from slipstream._cli.common.options import Conf, Json, Master, show, start_spark
@@ -45,8 +45,9 @@ def validate(
         int, typer.Option(metavar="T", help="The engine was fed from this second on, and knows nothing before it.")
     ] = 0,
     order: Annotated[
-        Order, typer.Option(help="Field order of text: the paper's, or that of the benchmark's original validator.")
-    ] = Order.AUTO,
+        FieldOrder,
+        typer.Option(help="Field order of text: the paper's, or that of the benchmark's original validator."),
+    ] = FieldOrder.AUTO,
     rules: Annotated[
         str, typer.Option(metavar="RULES", help="The rule set: 2004, or 2003 for the thesis' edition.")
     ] = "2004",

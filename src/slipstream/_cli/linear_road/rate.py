@@ -145,8 +145,8 @@ def rate(
     asked, probed = parse_seconds("--window", window), parse_seconds("--probe", probe)
     _check(replay=replay, door=door, engine=engine, engine_command=engine_command, full=full, at=at, only=only)
     rating = _read_rating(out) if full and at is None else 0
-    from slipstream._bench.rating.engines import Postgres, Replay, make_engine_options
-    from slipstream._bench.rating.programs import Command, Toll
+    from slipstream._bench.rating.engines import OwnReplay, Postgres, make_engine_options
+    from slipstream._bench.rating.programs import EngineCommand, TollEngine
 
     presented = _open(run, out, seed, distinct, master, conf)
     options = make_engine_options(master, conf or [], parallel)
@@ -154,9 +154,9 @@ def rate(
     if engine == Rated.POSTGRES:
         search(Postgres(lambda: start_spark("rate", master, conf)))
     elif replay:
-        search(Replay(options))
+        search(OwnReplay(options))
     else:
-        program = Command(engine_command, only) if engine_command else Toll(options, cold=cold)
+        program = EngineCommand(engine_command, only) if engine_command else TollEngine(options, cold=cold)
         written = format_ or (Encoded.TEXT if engine_command else Encoded.TRAIN)
         with _reach(program, door, broker, written, stays=full) as rated:
             if full:
@@ -240,9 +240,9 @@ def _find(
     from slipstream._bench.rating.rating_page import write_rating
     from slipstream._bench.rating.search import Search
     from slipstream._bench.rating.search import rate as find
-    from slipstream._bench.rating.trial import Window
+    from slipstream._bench.rating.trial import TimeWindow
 
-    whole = Window(0, presented.manifest.seconds)
+    whole = TimeWindow(0, presented.manifest.seconds)
     search = Search(rated, presented, whole.last(window), probe, out, *limits)
     try:
         rating = find(search)
