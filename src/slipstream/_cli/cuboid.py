@@ -110,7 +110,10 @@ def run(
     message_schema: MessageSchema = None,
     schema_registry: SchemaRegistry = "",
     fragments: Annotated[
-        int, typer.Option(min=0, help="The number of fragments, by hash of the key; 0 for one per core.")
+        int,
+        typer.Option(
+            "--parallel", "--fragments", min=0, help="The number of fragments, by hash of the key; 0 for one per core."
+        ),
     ] = 0,
     ranges: Annotated[
         str,
