@@ -32,7 +32,7 @@ import pyarrow.parquet as pq
 
 from slipstream import __version__
 from slipstream._errors import MALFORMED, BadArgument, BadInput
-from slipstream._feeds.tuples import FIELDS, KINDS, POSITION, SCHEMA
+from slipstream._feeds.tuples import FIELDS, KINDS, SCHEMA
 from slipstream._tools.files import staging
 from slipstream._tools.strict_json import decode_as, parse_json
 
@@ -435,7 +435,3 @@ class Run:
             for name in FIELDS
         ]
         return stored.crossJoin(spark.range(self.copies).withColumnRenamed("id", "copy")).select(*columns)
-
-    def position_reports(self, spark: SparkSession) -> DataFrame:
-        """The position reports only."""
-        return self.dataframe(spark).where(f"type = {POSITION}")
