@@ -145,9 +145,9 @@ class ManualClock:
 class MemoryHost:
     """Runs a job in this process, without Spark and without a folder.
 
-    :meth:`run` reads the job's own sources (:class:`slipstream.Source`) to their end; :meth:`send` brings tuples of
-    any source, such as a topic. What leaves the job is returned, kept in ``outputs``, and sent to destinations of your
-    own. Expressions that only Spark can compute are refused; test those with a session.
+    :meth:`run` reads the job's own sources (:class:`slipstream.Source`) to their end; :meth:`send` delivers
+    tuples to any source, such as a topic. Results are returned, kept in ``outputs``, and sent to your own
+    destinations. Expressions that only Spark can compute are refused; test those with a session.
 
     >>> import slipstream as ss
     >>> cars = ss.read("kafka://broker:9092/cars", {"id": "bigint", "speed": "double"})

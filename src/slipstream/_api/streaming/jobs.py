@@ -179,10 +179,10 @@ class Job:
         lateness: Duration | None = None,
         name: str = "trips",
     ) -> Job:
-        """Archive a stream of positions as trips, which leave as the output ``name`` when they are over.
+        """Archive a stream of positions as trips, which are written to the output ``name`` when they are over.
 
-        A silence longer than ``gap`` ends a trip (by default 5 minutes). Position reports have more to go by: their
-        trips are those of Linear Road, which end with a silence of 30 seconds, a change of direction, or the exit.
+        A silence longer than ``gap`` ends a trip (by default 5 minutes). Of position reports,
+        the trips are those of Linear Road, which end with a silence of 30 seconds, a change of direction, or the exit.
         Tuples of one vehicle must be in order; tuples of several may be out of order by ``lateness`` (by default,
         ``gap``).
         Tuples that are in no trip leave as ``NAME_rejects``. The columns are found by their names unless they are

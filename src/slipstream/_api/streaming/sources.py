@@ -108,7 +108,7 @@ def read(
 def from_dataframe(
     frame: DataFrame | PandasFrame | pa.Table, *, columns: Mapping[str, str] | None = None, name: str = "tuples"
 ) -> Stream:
-    """Read a DataFrame: a streaming or static one of Spark's, one of pandas', or an Arrow table.
+    """Read a DataFrame of Spark (static or streaming) or of pandas, or an Arrow table.
 
     ``columns`` maps columns of the stream to columns of the frame; by default all are taken under their own names.
     Timestamps become seconds since 1970. The tuples of a static frame are copied into the job's folder when it starts.
@@ -135,8 +135,8 @@ def table(
 ) -> Table:
     """Return a stored table to join streams with: a CSV, JSON lines or Parquet file, or a static DataFrame.
 
-    A job reads it when it starts, and again when it is resumed. ``name`` is its name in pictures, and for functions of
-    your own that look things up in it.
+    A job reads it when it starts, and again when it is resumed. ``name`` is its name in pictures, and for your own
+    functions that look things up in it.
 
     >>> import pandas as pd
     >>> import slipstream as ss

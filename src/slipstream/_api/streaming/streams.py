@@ -246,7 +246,7 @@ class Stream(Fences):
         return self._with(Map({name: column(name) for name in self._types} | dict(added or {}) | expressions))
 
     def with_table(self, table: Table) -> Stream:
-        """Let functions of your own look things up in a table; see ``tables`` of :func:`slipstream.udf.scalar`.
+        """Let your own functions look things up in a table; see ``tables`` of :func:`slipstream.udf.scalar`.
 
         >>> import pandas as pd
         >>> import slipstream as ss
@@ -413,7 +413,7 @@ class Stream(Fences):
         return self._with(Join(on, durations.seconds(within, "within"), order, order), other)
 
     def latest(self, other: Stream, by: str | Iterable[str]) -> Stream:
-        """Put beside each tuple the newest tuple of ``other`` with the same values in ``by``; null if there is none.
+        """Join each tuple with the newest one of ``other`` that has the same values in ``by``; null if there is none.
 
         >>> import slipstream as ss
         >>> cars = ss.read("kafka://broker:9092/cars", {"id": "string", "speed": "double"})
@@ -451,7 +451,7 @@ class Stream(Fences):
     ) -> Tolled:
         """Toll position reports: notifications, alerts, balances and more.
 
-        The stream needs the columns of :data:`slipstream.REPORT` (Linear Road's own names will do). ``rules`` is
+        The stream needs the columns of :data:`slipstream.REPORT` (or Linear Road's own names). ``rules`` is
         "2004", "2003", a function from average speeds and car counts to tolls, or :class:`slipstream.Rules`. "general",
         and what :meth:`slipstream.Rules.general` returns, are rules for real roads: these need only ``id``, ``time``,
         ``speed`` and ``position``, and know a ``class`` of vehicles. A report may be ``lateness`` late. ``history`` is
@@ -487,7 +487,7 @@ class Stream(Fences):
         y: str = "",
         gap: Duration = "3 minutes",
     ) -> Stream:
-        """Charge vehicles for visits to zones, such as a cordon: on entering, by the minute and by the kilometre.
+        """Charge vehicles for visits to zones, such as a cordon: on entering, per minute and per kilometre.
 
         ``zones`` is GeoJSON, a file or a mapping: polygons, of which each feature has a ``name`` and the prices
         ``entry``, ``per_minute`` and ``per_km``. A visit begins and ends where the straight line between two positions
@@ -611,7 +611,7 @@ class Kept(Stream):
 
     @property
     def rejects(self) -> Stream:
-        """The tuples that the cuboid cannot hold, each with a reason.
+        """The tuples that the cuboid cannot store, each with a reason.
 
         >>> import slipstream as ss
         >>> cars = ss.read("kafka://broker:9092/cars", {"id": "bigint", "speed": "double"})

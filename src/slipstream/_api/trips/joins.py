@@ -144,7 +144,7 @@ def passes(
     """Return which objects passed which zones: a row per pair.
 
     An object passes a region while it is in it or on its border, and a place while it is within ``distance`` of it.
-    Zones are sent to every task, so they should fit into its memory; trips may be as many as you like.
+    Zones are sent to every task, so they should fit into its memory; there may be any number of trips.
 
     Parameters
     ----------

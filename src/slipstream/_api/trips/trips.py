@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 class Trips:
     """Trips: a table of who moved, with a moving point ``Trip``.
 
-    :func:`slipstream.trajectories` builds them of positions, ``Results.trips`` has those that a job archived, and
-    ``Trips.read`` those of files.
+    :func:`slipstream.trajectories` builds them from positions, ``Results.trips`` returns those that a job archived, and
+    ``Trips.read`` those in files.
 
     ``where`` takes SQL over the columns, with all functions of :mod:`slipstream.functions`. A notebook draws a map.
 
@@ -109,7 +109,7 @@ class Trips:
 
     @classmethod
     def from_points(cls, points: Mapping[str, MovingPoint], *, crs: str | Plane = "") -> Trips:
-        """Return trips of moving points, by ``id``; ``crs`` is the reference system of their coordinates.
+        """Return trips from moving points, by ``id``; ``crs`` is the reference system of their coordinates.
 
         >>> import slipstream as ss
         >>> van = ss.MovingPoint.from_wkt("[POINT(0 0)@2026-05-04 08:00:00, POINT(600 0)@2026-05-04 08:01:00]")
@@ -159,7 +159,7 @@ class Trips:
         return self._of.rejects(session.build("slipstream"))
 
     def write(self, out: str | Path) -> Trips:
-        """Write trips that :func:`slipstream.trajectories` built into a new folder, and return those of the folder.
+        """Write trips that :func:`slipstream.trajectories` built to a new folder, and return the trips in it.
 
         ``OUT/trips`` and ``OUT/rejects`` are Parquet files for any reader; ``Trips.read(out)`` opens them again.
         """
@@ -253,7 +253,7 @@ class Trips:
         >>> import slipstream as ss
         >>> van = ss.MovingPoint.from_wkt("[POINT(0 0)@2026-05-04 08:00:00, POINT(600 0)@2026-05-04 08:01:00]")
         >>> ss.Trips.from_points({"van": van}).explore()
-        <TripMap points: 1 trip>
+        <Map points: 1 trip>
         """
         found = trip_maps.prepare(self._read_some(trips), self.crs)
         return TripMap(str(self._of), trip_maps.make_page(found, str(self._of)), found.trips)
