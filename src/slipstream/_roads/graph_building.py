@@ -29,7 +29,7 @@ Turn = tuple[int, Hashable, int, bool]
 
 @dataclass
 class Repairs:
-    """What was wrong with a file of streets, and was left out or mended."""
+    """What was wrong with a file of streets, and was left out or repaired."""
 
     streets: int = 0
     closed: int = 0
