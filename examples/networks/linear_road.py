@@ -1,4 +1,4 @@
-"""The functions of linear_road.yaml: what SQL's aggregates do not say in one word, and the journeys of ten weeks.
+"""The functions of linear_road.yaml: aggregates that SQL lacks, and journeys by the means of ten weeks.
 
 slipstream network check examples/networks/linear_road.yaml --functions examples/networks/linear_road.py
 
