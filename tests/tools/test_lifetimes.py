@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL)
-NETWORKS = Path(__file__).parents[1] / "examples" / "networks"
+NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
 SPARK = ["--master", "local[2]"]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from slipstream._tools.extras import EXTRAS
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 #: packages of the project that only an extra makes useful
 ONLY_WITH = {"slipstream._console": "console"}
 

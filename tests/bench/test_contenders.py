@@ -29,7 +29,7 @@ from slipstream._tools.processes import child_processes
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-CONTENDERS = Path(__file__).parents[1] / "bench" / "contenders"
+CONTENDERS = Path(__file__).parents[2] / "bench" / "contenders"
 CANNOT_FETCH = 4
 PATIENCE_S = 300
 #: vehicles of the reports after the end, one for each road: their answers come after all others

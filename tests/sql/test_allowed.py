@@ -631,7 +631,7 @@ def test_the_lists_are_apart() -> None:
 
 
 def test_the_page_lists_what_is_listed() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "reference" / "expressions.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "expressions.md").read_text(encoding="utf-8")
     section = page.partition("## What an expression may be made of")[2].partition("All of them")[0]
     rows = [line for line in section.splitlines() if line.startswith("| ") and not line.startswith("| operators")]
     assert {
