@@ -46,6 +46,14 @@ assert found == [("Ann", 2.0, "A500"), ("Ann", 6.0, "A500")], found
 assert out["owned"].to_spark().count() == 2
 assert out.trips().where("travelled(Trip) >= 0").to_spark().count() == 3
 
+# a mistake in a condition on trips is one line, without the JSON that PySpark logs before it raises
+try:
+    out.trips().where("mispelt > 0").to_spark(spark)
+except ss.BadArgument as error:
+    assert "mispelt" in error.message and "\\n" not in error.message, error
+else:
+    raise AssertionError("accepted")
+
 # what only Spark knows is refused where it is written, as Spark is running
 try:
     cars.select(code="soundex(id, id)")
@@ -93,6 +101,7 @@ def run(program: str, out: Path, **settings: str) -> str:
         env={**kept, "PATH": path, **settings},
     )
     assert done.returncode == 0, done.stderr[-3000:]
+    assert "QueryContextLogger" not in done.stderr
     return done.stdout.strip()
 
 

@@ -186,6 +186,14 @@ def build(
     return started
 
 
+def adopt(spark: SparkSession | None) -> SparkSession:
+    """Return a session that the user passed, or build one; no setting of a session that exists changes."""
+    if spark is None:
+        return build()
+    _silence_query_contexts()
+    return spark
+
+
 def _silence_query_contexts() -> None:
     """Keep PySpark from printing the JVM's stack trace as JSON before it raises an analysis error."""
     from pyspark.logger import PySparkLogger

@@ -212,7 +212,7 @@ class Job:
         if execution and execution.has_finished():
             return RunningJob(execution, None)
         with silent():
-            mine = self._open_session(spark or session.build("slipstream"))
+            mine = self._open_session(session.adopt(spark))
         known = check(network, mine)  # now, so that a mistake is raised here and not in the background
         frames = self._open_tables(mine)
         execution = execution or self._lay_out(network, settings, parallel)

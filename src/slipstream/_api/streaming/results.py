@@ -228,7 +228,7 @@ class Output:
 
     def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
         """Return a Spark DataFrame; in ``spark``, in the session that is active, or in a new local one."""
-        rows = outputs.to_frame(spark or session.build("slipstream"), self.folder, self.name, until=self._until)
+        rows = outputs.to_frame(session.adopt(spark), self.folder, self.name, until=self._until)
         keys = output_results.order_columns(rows.columns)
         return (rows.orderBy(*keys) if keys else rows).select(*quote_columns(own_columns(rows.columns)))
 

@@ -133,7 +133,7 @@ def _open(
     if isinstance(positions, str | Path):
         source = Input.find(local(positions) if isinstance(positions, str) else positions, format, as_of)
         mapping.find(source.columns, str(source.where))  # before Spark starts
-        return read_frame(session.build("slipstream"), source), str(source.where)
+        return read_frame(session.build(), source), str(source.where)
     if format or as_of is not None:
         raise BadArgument(
             "format and as_of are for files.", hint="Leave them out for a DataFrame.", code="conflicting-options"
@@ -142,7 +142,7 @@ def _open(
         return _check_static(positions), "positions"  # type: ignore[arg-type]
     table = positions if isinstance(positions, pa.Table) else pa.Table.from_pandas(positions, preserve_index=False)
     mapping.find(table.column_names, "positions")
-    return _create(session.build("slipstream"), table, mapping), "positions"
+    return _create(session.build(), table, mapping), "positions"
 
 
 def _check_static(frame: DataFrame) -> DataFrame:

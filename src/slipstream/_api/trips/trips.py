@@ -156,7 +156,7 @@ class Trips:
     @property
     def rejects(self) -> DataFrame:
         """The positions that are in no trip, each with the reason, as a Spark DataFrame."""
-        return self._of.rejects(session.build("slipstream"))
+        return self._of.rejects(session.build())
 
     def write(self, out: str | Path) -> Trips:
         """Write trips that :func:`slipstream.trajectories` built to a new folder, and return the trips in it.
@@ -184,7 +184,7 @@ class Trips:
         """Return a Spark DataFrame; :mod:`slipstream.functions` has the operators on its moving points."""
         from pyspark.errors import AnalysisException, ParseException
 
-        spark = spark or session.build("slipstream")
+        spark = session.adopt(spark)
         rows = self._of.to_spark(spark)
         if self._conditions:
             register(spark)
