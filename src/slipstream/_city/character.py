@@ -155,7 +155,7 @@ class Character:
             *self._describe_totals(),
             *self._describe_rates(),
             *self._describe_speeds(),
-            *self._crowds(),
+            *self._describe_crowds(),
             *self._describe_requests(),
             *self._describe_accidents(),
         ]
@@ -199,7 +199,7 @@ class Character:
         ]
         return [*speeds, Figure("mean speed in mph, whole run", self.speed(0, last))]
 
-    def _crowds(self) -> list[Figure]:
+    def _describe_crowds(self) -> list[Figure]:
         start, end = CROWDED
         if not self._is_within_run(end):
             return []
@@ -247,7 +247,7 @@ def characterise(run: Run, spark: SparkSession, *, xway: int | None = None) -> C
         return Character(
             run,
             _to_seconds(tuples),
-            _crowds(tuples),
+            _measure_crowds(tuples),
             _count_trips(tuples) if trips is None else trips,
             shown,
             _map_speeds(tuples.where(f"xway = {shown}"), width, run.manifest.seconds),
@@ -282,7 +282,7 @@ def _to_seconds(tuples: DataFrame) -> Seconds:
     return Seconds(*(column.to_numpy().astype(np.int64) for column in table.columns))
 
 
-def _crowds(tuples: DataFrame) -> Crowds:
+def _measure_crowds(tuples: DataFrame) -> Crowds:
     start, end = CROWDED
     reports = tuples.where(f"type = {POSITION} and time >= {start} and time < {end}")
     table = reports.groupBy("xway", "dir", "seg").agg({"vid": "count", "spd": "avg"}).toArrow()

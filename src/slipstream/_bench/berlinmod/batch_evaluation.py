@@ -183,7 +183,7 @@ def _travelled(every: Evaluation) -> pd.DataFrame:
     return states[["T", "vehicle"]].assign(metres=total[states["event"].to_numpy()])
 
 
-def _pairs(states: pd.DataFrame) -> pd.DataFrame:
+def _pair_vehicles(states: pd.DataFrame) -> pd.DataFrame:
     """Pair the vehicles of each tick, a < b, with their distance."""
     parts = []
     for tick, known in states.sort_values(["T", "vehicle"]).groupby("T"):
@@ -197,14 +197,14 @@ def _pairs(states: pd.DataFrame) -> pd.DataFrame:
 def _meetings(every: Evaluation) -> pd.DataFrame:
     states = every.states(every.everyone, np.unique(every.frame["T"]))
     near = _are_within(states["lon"].to_numpy(), states["lat"].to_numpy(), every.given.point, every.given.metres)
-    pairs = _pairs(states[near])
+    pairs = _pair_vehicles(states[near])
     return pairs[pairs["distance"] <= every.given.meet]
 
 
 def _distance(every: Evaluation) -> pd.DataFrame:
     both = sorted({every.given.other, every.given.target})
     announced = every.frame.loc[every.frame["vehicle"].isin(both), "T"]
-    return _pairs(every.states(both, np.unique(announced)))[["T", "distance"]]
+    return _pair_vehicles(every.states(both, np.unique(announced)))[["T", "distance"]]
 
 
 _SNAPSHOTS: dict[int, Callable[[Evaluation], pd.DataFrame]] = {

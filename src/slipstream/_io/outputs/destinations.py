@@ -70,7 +70,7 @@ def check_unused(folder: Path, wheres: Wheres) -> None:
     """Refuse files that already exist when a job begins, and files that two outputs would write to."""
     taken: dict[Path, str] = {}
     for output, where in _list_pairs(wheres, TEXT):
-        file = _file(folder, where)
+        file = _locate_file(folder, where)
         if file in taken:
             raise BadArgument(
                 f"{where}: used for both outputs {taken[file]} and {output}.",
@@ -162,7 +162,7 @@ class Destinations:
             (outputs.last.detail if outputs.last else {}).get(DELIVERED, {})
         )
         for output, where in _list_pairs(wheres, TEXT):
-            text_files.check_length(_file(folder, where), self._find_length(output, where))
+            text_files.check_length(_locate_file(folder, where), self._find_length(output, where))
         self._publishers = {
             (output, where): Publisher(_parse_topic(where).with_settings(settings), f"{job}-{output}", outputs.in_doubt)
             for output, where in _list_pairs(wheres, KAFKA)
@@ -199,7 +199,7 @@ class Destinations:
 
     def _append(self, output: str, where: str, rows: pa.Table) -> None:
         length = self._find_length(output, where)
-        new = text_files.append(_file(self._folder, where), length, [text_files.to_csv(rows, header=not length)])
+        new = text_files.append(_locate_file(self._folder, where), length, [text_files.to_csv(rows, header=not length)])
         self._lengths = {**self._lengths, output: {**self._lengths.get(output, {}), where: new}}
 
     def _find_length(self, output: str, where: str) -> int:
@@ -231,5 +231,5 @@ def _make_keys(rows: pa.Table, columns: Sequence[str]) -> list[bytes] | None:
     return to_json_lines(rows.select(list(columns))) if columns else None
 
 
-def _file(folder: Path, where: str) -> Path:
+def _locate_file(folder: Path, where: str) -> Path:
     return folder / where.removeprefix(TEXT)

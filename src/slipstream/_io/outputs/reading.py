@@ -98,7 +98,7 @@ def read_newest(
         part = piece.read(found.last)
         parts.append(part)
         have += part.num_rows
-        if have >= rows and _oldest(parts) > piece.before:
+        if have >= rows and _find_oldest(parts) > piece.before:
             break
     table = pa.concat_tables([found.schema.empty_table(), *(part.cast(found.schema) for part in parts)])
     table = table.sort_by([(name, "ascending") for name in (BATCH, *order)])
@@ -129,14 +129,14 @@ def _read_newest_first(found: VisibleFiles) -> Iterator[_Piece]:
     opened: list[tuple[int, int, Path]] = []
     while waiting or opened:
         while waiting and (not opened or waiting[-1].last > max(opened)[0]):
-            opened += _groups(waiting.pop())
+            opened += _list_groups(waiting.pop())
         piece = max(opened)
         opened.remove(piece)
         rest = [last for last, _, _ in opened] + [file.last for file in waiting[-1:]]
         yield _Piece(piece[2], piece[1], piece[0], max(rest, default=-1))
 
 
-def _groups(file: File) -> list[tuple[int, int, Path]]:
+def _list_groups(file: File) -> list[tuple[int, int, Path]]:
     """The last batch in each row group of a file."""
     with read_errors(file.path):
         metadata = pq.read_metadata(file.path)
@@ -148,6 +148,6 @@ def _groups(file: File) -> list[tuple[int, int, Path]]:
     return groups
 
 
-def _oldest(parts: list[pa.Table]) -> int:
+def _find_oldest(parts: list[pa.Table]) -> int:
     """The oldest batch read so far: it may continue in the next piece."""
     return min((int(pc.min(part[BATCH]).as_py()) for part in parts if part.num_rows), default=-1)

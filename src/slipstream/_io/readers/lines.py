@@ -183,9 +183,9 @@ class LineReader(ChunkReader):
 
     def _find_unread(self, start: Offset) -> list[tuple[str, int, int]]:
         """Name, first byte and size of the files that are not completely read."""
-        return [stretch for stretch in self._stretches(start) if stretch[2] > stretch[1]]
+        return [stretch for stretch in self._list_stretches(start) if stretch[2] > stretch[1]]
 
-    def _stretches(self, start: Offset) -> list[tuple[str, int, int]]:
+    def _list_stretches(self, start: Offset) -> list[tuple[str, int, int]]:
         """Name, first byte and size of the files from ``start`` on."""
         files = [file for file in self._lines.files() if file.name >= start["name"]]
         firsts = [start["byte"] if file.name == start["name"] else 0 for file in files]
@@ -198,7 +198,7 @@ class LineReader(ChunkReader):
         whole = complete or self._lines.is_folder
         if self._lines.whole_files or (wanted == size and whole):
             return size
-        with self._file(name).open("rb") as file:
+        with self._locate_file(name).open("rb") as file:
             file.seek(first)
             block = file.read(wanted - first)
             place = block.rfind(b"\n")
@@ -209,7 +209,7 @@ class LineReader(ChunkReader):
                 return first + len(block) + place + 1 if place >= 0 else size if whole else first
         return first + place + 1
 
-    def _file(self, name: str) -> Path:
+    def _locate_file(self, name: str) -> Path:
         path = Path(self._lines.path)
         return path / name if self._lines.is_folder else path
 
@@ -217,7 +217,7 @@ class LineReader(ChunkReader):
         """Divide the files into pieces of similar size for the tasks."""
         found = [
             (name, first, end["byte"] if name == end["name"] else size)
-            for name, first, size in self._stretches(start)
+            for name, first, size in self._list_stretches(start)
             if name <= end["name"]
         ]
         parts = self._divide(self._stamp_all([part for part in found if part[2] > part[1]], end["arrived"]))
@@ -260,7 +260,7 @@ class LineReader(ChunkReader):
         Files are read in the order of their names, and jobs order tuples by arrival. So a file does not arrive before
         those that are read before it, in whatever order they were written.
         """
-        files = [(self._file(name), first, end) for name, first, end in parts]
+        files = [(self._locate_file(name), first, end) for name, first, end in parts]
         arrivals = [self._lines.arrived(file) if self._lines.is_folder else now for file, _, _ in files]
         return [
             (str(file), first, end, arrived)

@@ -85,9 +85,9 @@ class TrainReader(ChunkReader):
         """As many trains as there are, up to the size of a batch."""
         end, most = start["train"], start["train"] + self._folder.per_batch
         complete = (Path(self._folder.path) / END).exists()  # checked before the files: none is added after it
-        while end < most and self._file(end).exists():
+        while end < most and self._locate_file(end).exists():
             end += 1
-        return {"train": end, "ended": complete and not self._file(end).exists()}
+        return {"train": end, "ended": complete and not self._locate_file(end).exists()}
 
     def plan_tasks(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """One task reads all trains."""
@@ -97,9 +97,9 @@ class TrainReader(ChunkReader):
     def read_chunks(self, partition: Trains) -> Iterator[Chunk]:
         """A chunk for each train."""
         for number in range(partition.first, partition.end):
-            yield Chunk(number, data=to_arrow_stream(narrow(pq.read_table(self._file(number)))))
+            yield Chunk(number, data=to_arrow_stream(narrow(pq.read_table(self._locate_file(number)))))
         if partition.last:
             yield Chunk(partition.end, LAST)
 
-    def _file(self, number: int) -> Path:
+    def _locate_file(self, number: int) -> Path:
         return train_file(Path(self._folder.path), number)

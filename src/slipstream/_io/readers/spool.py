@@ -76,15 +76,15 @@ class _Spool:
                 self._receive(connection)
             finally:
                 if self._rest:
-                    self._write(self._rest, _now_ms())
+                    self._write(self._rest, _read_clock())
                 Path(str(self._folder) + END_MARK).touch()
 
     def _receive(self, connection: socket.socket) -> None:
         # what is read now arrived after the socket was last seen empty, however long this process was suspended
-        empty_ms = _now_ms()
+        empty_ms = _read_clock()
         waiting: list[bytes] = []
         while True:
-            looked_ms = _now_ms()
+            looked_ms = _read_clock()
             if not select.select([connection], [], [], 0)[0]:
                 self._flush(waiting, empty_ms)
                 empty_ms = looked_ms
@@ -115,7 +115,7 @@ class _Spool:
         self._number += 1
 
 
-def _now_ms() -> int:
+def _read_clock() -> int:
     return time.time_ns() // 1_000_000
 
 

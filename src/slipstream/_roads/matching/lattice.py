@@ -159,7 +159,7 @@ def begin_slot(how: Settings, lattice: Lattice, slot: int) -> None:
 
 
 @compiled
-def _by_score(lattice: Lattice, slot: int) -> Ints:
+def _sort_by_score(lattice: Lattice, slot: int) -> Ints:
     """Return the candidates of a slot, the best first; of equal ones, the first."""
     order = np.empty(lattice.candidates[slot], np.int32)
     for c in range(len(order)):
@@ -177,7 +177,7 @@ def advance(road: Road, trees: Trees, how: Settings, lattice: Lattice, slot: int
 
     A route adds at most nothing to a score, so predecessors are tried from the best one down, until no other can win.
     """
-    order, found = _by_score(lattice, slot - 1), False
+    order, found = _sort_by_score(lattice, slot - 1), False
     for d in range(lattice.candidates[slot]):
         best, chosen = NEVER, -1
         for c in order:

@@ -128,7 +128,7 @@ def _score_between(
 
 
 @compiled
-def _confidence(road: Road, trees: Trees, how: Settings, lattice: Lattice, slot: int, chosen: Ints) -> float:
+def _compute_confidence(road: Road, trees: Trees, how: Settings, lattice: Lattice, slot: int, chosen: Ints) -> float:
     """Return how probable the chosen candidate is among all, given the chosen ones before and after."""
     mine = _score_between(road, trees, how, lattice, slot, chosen[slot], chosen, 2 * NEVER)
     least, total = mine - _NEGLIGIBLE, 1.0
@@ -156,7 +156,7 @@ def _decide(
         out.status[i], out.edge[i], out.offset[i], out.aside[i] = ON, edge, offset, lattice.aside[slot, c]
         out.x[i], out.y[i], _, _ = place_on(road, edge, offset)
         out.by[i], out.due[i], out.starts[i] = by, due, slot == 0
-        out.confidence[i] = _confidence(road, trees, how, lattice, slot, chosen)
+        out.confidence[i] = _compute_confidence(road, trees, how, lattice, slot, chosen)
     c = chosen[upto]
     last.edge[v], last.offset[v], last.t[v] = lattice.edge[upto, c], lattice.offset[upto, c], lattice.seen[upto]
     last.x[v], last.y[v], last.jump_t[v] = lattice.x[upto], lattice.y[upto], NONE
