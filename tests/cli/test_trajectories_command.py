@@ -88,7 +88,7 @@ def test_from_a_table_to_trips_a_description_a_map_and_other_formats(
         (("--columns", "id=vin"), "no column 'time'"),
         (("--columns", "id:vin"), "--columns id:vin: not a column"),
         (("--columns", "id=vin,time=ts", "--crs", "EPSG:1"), "not a reference system"),
-        (("--columns", "id=vin,time=ts", "--to", "EPSG:4326"), "not metres in a plane"),
+        (("--columns", "id=vin,time=ts", "--to-crs", "EPSG:4326"), "not metres in a plane"),
         (("--columns", "id=vin,time=ts", "--gap", "soon"), "not a duration"),
         (("--columns", "id=vin,time=ts", "--max-speed", "fast"), "not a speed"),
         (("--columns", "id=vin,time=ts", "--keep", "colour"), "no column 'colour'"),
