@@ -74,6 +74,9 @@ def settings(master: str = LOCAL, *, quick: bool = False) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.python.worker.reuse": "true",
+        # larger functions would be sent as broadcast variables, which the worker on the driver's side of a stateful
+        # stage cannot read
+        "spark.broadcast.UDFCompressionThreshold": str(1 << 30),
     }
     if master.startswith("local"):
         common |= {
@@ -423,6 +426,12 @@ def _translate_text(text: str, hint: str, checkpoint: Path | None) -> Slipstream
             "Spark's Python workers cannot import slipstream.",
             hint=f"Set PYSPARK_PYTHON={sys.executable} before the session starts, or install Slipstream there.",
             code="workers-differ",
+        )
+    if "BROADCAST_VARIABLE_NOT_LOADED" in text:
+        return BadInput(
+            "A function is larger than this session sends to stateful stages: its module has large variables.",
+            hint="Start the session with spark.broadcast.UDFCompressionThreshold=1g, or keep data in a stored table.",
+            code="user-code",
         )
     for known, message, code in (
         ("No space left on device", "The disk is full.", "disk-full"),
