@@ -1,4 +1,4 @@
-# Slipstream. `make help` lists what there is.
+# Slipstream. `make help` lists the targets.
 .DEFAULT_GOAL := help
 .PHONY: help setup demo berlin test test-long bench lint lock audit docs clean
 SHELL := /bin/bash
@@ -17,25 +17,25 @@ $(READY): requirements.lock pyproject.toml scripts/setup.sh scripts/console.sh $
 	@scripts/setup.sh
 	@touch $@
 
-demo: $(READY) ## a few minutes of heavy traffic with an accident, and its picture
+demo: $(READY) ## simulate a few minutes of heavy traffic with an accident, draw it, toll it, check the answers
 	@scripts/demo.sh
 
-lint: $(READY) ## format, style, types and the import rules
+lint: $(READY) ## check format, style, types and the import rules
 	$(BIN)/ruff format --check src tests scripts
 	$(BIN)/ruff check src tests scripts
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-berlin: $(READY) ## a morning of GPS positions in Berlin: tolls on the ring, a charge for the centre, and their picture
+berlin: $(READY) ## toll a morning of GPS positions in Berlin: the ring by kilometre, the centre by visit
 	$(BIN)/python examples/berlin/berlin.py
 
-test: lint ## everything that must hold, in under 15 minutes on 2 cores
+test: lint ## lint and all quick tests, in under 15 minutes on 2 cores
 	$(BIN)/pytest --numprocesses 2 --dist loadfile
 
-test-long: $(READY) ## the checks that take longer: full runs, full character, new random examples
+test-long: $(READY) ## the long tests: full runs, the traffic's character, new random examples
 	SLIPSTREAM_EXAMPLES=new $(BIN)/pytest -m 'long or (hypothesis and not bench)'
 
-bench: $(READY) ## measure speed and memory; prints the machine with the figures
+bench: $(READY) ## measure speed and memory, and print the figures with the machine
 	$(BIN)/pytest -m bench -s
 
 lock: $(READY) ## renew requirements.lock from pyproject.toml
@@ -43,7 +43,7 @@ lock: $(READY) ## renew requirements.lock from pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --custom-compile-command 'make lock' --group dev --all-extras pyproject.toml --output-file requirements.lock
 
-audit: $(READY) ## ask for known vulnerabilities of what is locked, where their data can be had
+audit: $(READY) ## check all locked packages for known vulnerabilities (needs the network)
 	@scripts/audit.sh
 
 docs: $(READY) ## write docs/reference from the code, and the site into build/site
@@ -51,6 +51,6 @@ docs: $(READY) ## write docs/reference from the code, and the site into build/si
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --clean
 	@echo "build/site/index.html"
 
-clean: ## remove what the targets made
+clean: ## remove everything that the targets created
 	rm -rf .venv build dist runs web/node_modules src/slipstream/_console/static .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -21,7 +21,7 @@ except ValueError:
 checked = [package for package in packages if "skip_reason" not in package]
 known = [(package["name"], bug["id"]) for package in checked for bug in package["vulns"]]
 if not checked:
-    print("Python: the data on vulnerabilities cannot be had here; nothing was checked.")
+    print("Python: the data on vulnerabilities is not available here; nothing was checked.")
 else:
     print(f"Python: {len(checked)} of {len(packages)} packages checked, {len(known)} known vulnerabilities.")
 for name, bug in known:
@@ -37,6 +37,6 @@ elif grep -q "vulnerabilit" <<<"$answer" && ! grep -qi "audit endpoint\|ENOAUDIT
   echo "$answer"
   failed=1
 else
-  echo "The console's page: the data on vulnerabilities cannot be had here; nothing was checked."
+  echo "The console's page: the data on vulnerabilities is not available here; nothing was checked."
 fi
 exit "${failed:-0}"

@@ -13,7 +13,7 @@ echo "2. What it looks like ..."
 "$slipstream" describe "$run"
 echo "3. Tolling it ..."
 "$slipstream" toll "$run" --out "$out"
-echo "4. Computing all answers again, another way, and comparing ..."
+echo "4. Computing all answers again in another way, and comparing them ..."
 "$slipstream" validate "$run" "$out" --no-response-times --report "$out/report.html"
 
 cat <<EOT

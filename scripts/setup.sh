@@ -38,5 +38,5 @@ echo "installing Python packages into .venv: some hundred megabytes the first ti
 find src -name '*.nb[ci]' -delete
 .venv/bin/slipstream --version
 if can_apt && ! command -v npm >/dev/null; then need "nodejs npm" "the console's page is built with it" || true; fi
-scripts/console.sh || echo "slipstream: everything but the console's page is ready." >&2
+scripts/console.sh || echo "slipstream: everything except the console's page is ready." >&2
 .venv/bin/slipstream prepare || echo "slipstream: Spark will start more slowly; everything works." >&2

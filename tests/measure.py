@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import psutil
 
 from slipstream._bench.rating.processes import measure_memory
-from slipstream._tools.background import Ended, background_task
+from slipstream._tools.processes.background import Ended, background_task
 
 GIB = 2**30
 

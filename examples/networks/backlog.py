@@ -1,4 +1,4 @@
-"""A topic of positions with a backlog, as a sender leaves it that was cut off for a minute and now catches up.
+"""Send a backlog of positions to a topic, like a sender that was cut off for a minute and is now catching up.
 
     python examples/networks/backlog.py kafka:HOST:PORT/TOPIC
 

@@ -1,4 +1,4 @@
-"""The functions of linear_road.yaml: what SQL's aggregates do not say in one word, and the journeys of ten weeks.
+"""The functions of linear_road.yaml: aggregates that SQL lacks, and journeys by the means of ten weeks.
 
 slipstream network check examples/networks/linear_road.yaml --functions examples/networks/linear_road.py
 
@@ -84,7 +84,7 @@ def journeys(
     for number in range(int(np.abs(send - sinit).max(initial=0))):
         go = np.flatnonzero(np.abs(send - sinit) > number)
         minute = (tod[go] - 1) + (seconds[go] // 60)
-        # a journey that is lost already goes on to be lost
+        # a journey that is lost stays lost
         minute = np.where(np.isnan(minute), 0, minute).astype(np.int64)
         day = (dow[go] - 1 + minute // MINUTES) % WEEK + 1
         seg = sinit[go] + number * step[go]

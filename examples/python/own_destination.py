@@ -1,6 +1,6 @@
 """A destination of your own: rows go into a table in SQLite, in one transaction with the number of their batch.
 
-After a crash the batch that was interrupted is sent again. The table of batches tells whether it has arrived before.
+After a crash the batch that was interrupted is sent again. The table of batches shows whether it has arrived before.
 """
 
 import sqlite3

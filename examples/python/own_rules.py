@@ -1,6 +1,6 @@
 """A toll of your own: a function from the average speed and the number of cars of many segments to their tolls.
 
-It is called once a minute with arrays that have an element per segment. Segments near an accident are free, whatever
+It is called once per minute with arrays that have an element per segment. Segments near an accident are free, whatever
 it returns.
 """
 

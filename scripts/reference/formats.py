@@ -24,8 +24,8 @@ def page() -> str:
     """The page."""
     parts = (
         "# File formats\n\n" + WRITTEN,
-        "All but the images and deltas of a snapshot is Parquet, JSON, CSV or NumPy's own format: it can be read "
-        "without Slipstream. Checkpoints are Spark's.\n",
+        "Everything except the images and deltas of a snapshot is Parquet, JSON, CSV or NumPy's own format, and can be "
+        "read without Slipstream. Checkpoints are Spark's.\n",
         *_tuples(),
         *_run(),
         *_history(),

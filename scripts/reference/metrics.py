@@ -32,7 +32,7 @@ def page() -> str:
 def _engine() -> tuple[str, ...]:
     return (
         "## The toll engine\n",
-        f"`OUT/{metrics.FILE}`, a line of JSON a batch:\n",
+        f"`OUT/{metrics.FILE}`, one line of JSON per batch:\n",
         fields(metrics.BatchMetrics),
         "`OUT/summary.json`:\n",
         meanings(summary.MEANING),

@@ -20,6 +20,8 @@ ROOT = Path(__file__).parents[2]
 #: pages that lie at the top of the repository
 PAGES = {name: f"{name.lower()}.md" for name in ("ARCHITECTURE", "CHANGELOG", "CONTRIBUTING")}
 NOTEBOOKS = "examples/notebooks"
+#: where the site has all other files of the repository
+FILES = "files/"
 
 _LINK = re.compile(r"(?<=\]\()(?!\w+:)([^)#\s]+)")
 _FENCE = re.compile(r"^(```\w+) .*$", re.MULTILINE)
@@ -68,7 +70,7 @@ def in_site(path: str) -> str:
         return PAGES[path.removesuffix(".md")]
     if path.endswith(".ipynb"):
         return f"notebooks/{Path(path).stem}.md"
-    return f"files/{path}"
+    return f"{FILES}{path}"
 
 
 def in_repository(page: str) -> str:
@@ -78,7 +80,7 @@ def in_repository(page: str) -> str:
             return f"{name}.md"
     if page.startswith("notebooks/"):
         return f"{NOTEBOOKS}/{Path(page).stem}.ipynb"
-    return f"docs/{page}"
+    return page.removeprefix(FILES) if page.startswith(FILES) else f"docs/{page}"
 
 
 def _target(page: str, link: str) -> str:

@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from typing import Any
 
     from slipstream import functions, testing, udf
-    from slipstream._api.jobs import Job, RunningJob
-    from slipstream._api.joins import convoys, meetings, near, passes
-    from slipstream._api.reports import REPORT
-    from slipstream._api.results import JobStatus, Output, Results, open
-    from slipstream._api.roads import Roads
-    from slipstream._api.sources import from_dataframe, read, table
-    from slipstream._api.streams import Kept, Published, Stream, Table, Tolled, Window
-    from slipstream._api.trajectories import trajectories
-    from slipstream._api.trips import Trips
+    from slipstream._api.streaming.jobs import Job, RunningJob
+    from slipstream._api.streaming.reports import REPORT
+    from slipstream._api.streaming.results import JobStatus, Output, Results, open
+    from slipstream._api.streaming.sources import from_dataframe, read, table
+    from slipstream._api.streaming.streams import Kept, Published, Stream, Table, Tolled, Window
+    from slipstream._api.trips.joins import convoys, meetings, near, passes
+    from slipstream._api.trips.roads import Roads
+    from slipstream._api.trips.trajectories import trajectories
+    from slipstream._api.trips.trips import Trips
     from slipstream._cuboid.snapshots.snapshot import Cuboid
     from slipstream._errors import BadArgument, BadInput, CheckFailed, SlipstreamError, Unavailable
     from slipstream._io.outputs.destinations import Destination
@@ -55,40 +55,40 @@ _PLACES = {
     "CheckFailed": ("_errors", "CheckFailed"),
     "Cuboid": ("_cuboid.snapshots.snapshot", "Cuboid"),
     "Destination": ("_io.outputs.destinations", "Destination"),
-    "Job": ("_api.jobs", "Job"),
-    "JobStatus": ("_api.results", "JobStatus"),
-    "Kept": ("_api.streams", "Kept"),
+    "Job": ("_api.streaming.jobs", "Job"),
+    "JobStatus": ("_api.streaming.results", "JobStatus"),
+    "Kept": ("_api.streaming.streams", "Kept"),
     "KeyedTable": ("_network.boxes.operators", "KeyedTable"),
     "MovingPoint": ("_moving", "MovingPoint"),
     "Network": ("_network.algebra", "Network"),
-    "Output": ("_api.results", "Output"),
+    "Output": ("_api.streaming.results", "Output"),
     "Plane": ("_moving", "Plane"),
-    "Published": ("_api.streams", "Published"),
-    "REPORT": ("_api.reports", "REPORT"),
-    "Results": ("_api.results", "Results"),
+    "Published": ("_api.streaming.streams", "Published"),
+    "REPORT": ("_api.streaming.reports", "REPORT"),
+    "Results": ("_api.streaming.results", "Results"),
     "RoadSettings": ("_linear_road.general", "RoadSettings"),
-    "Roads": ("_api.roads", "Roads"),
+    "Roads": ("_api.trips.roads", "Roads"),
     "Rules": ("_linear_road.rules", "Rules"),
-    "RunningJob": ("_api.jobs", "RunningJob"),
+    "RunningJob": ("_api.streaming.jobs", "RunningJob"),
     "SegmentMinute": ("_linear_road.general", "SegmentMinute"),
     "SlipstreamError": ("_errors", "SlipstreamError"),
     "Source": ("_io.readers.user_sources", "Source"),
-    "Stream": ("_api.streams", "Stream"),
-    "Table": ("_api.streams", "Table"),
-    "Tolled": ("_api.streams", "Tolled"),
+    "Stream": ("_api.streaming.streams", "Stream"),
+    "Table": ("_api.streaming.streams", "Table"),
+    "Tolled": ("_api.streaming.streams", "Tolled"),
     "Train": ("_network.flow", "Train"),
-    "Trips": ("_api.trips", "Trips"),
+    "Trips": ("_api.trips.trips", "Trips"),
     "Unavailable": ("_errors", "Unavailable"),
-    "Window": ("_api.streams", "Window"),
-    "convoys": ("_api.joins", "convoys"),
-    "from_dataframe": ("_api.sources", "from_dataframe"),
-    "meetings": ("_api.joins", "meetings"),
-    "near": ("_api.joins", "near"),
-    "open": ("_api.results", "open"),
-    "passes": ("_api.joins", "passes"),
-    "read": ("_api.sources", "read"),
-    "table": ("_api.sources", "table"),
-    "trajectories": ("_api.trajectories", "trajectories"),
+    "Window": ("_api.streaming.streams", "Window"),
+    "convoys": ("_api.trips.joins", "convoys"),
+    "from_dataframe": ("_api.streaming.sources", "from_dataframe"),
+    "meetings": ("_api.trips.joins", "meetings"),
+    "near": ("_api.trips.joins", "near"),
+    "open": ("_api.streaming.results", "open"),
+    "passes": ("_api.trips.joins", "passes"),
+    "read": ("_api.streaming.sources", "read"),
+    "table": ("_api.streaming.sources", "table"),
+    "trajectories": ("_api.trips.trajectories", "trajectories"),
 }
 
 __all__ = [

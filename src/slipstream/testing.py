@@ -23,9 +23,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from slipstream._api import type_names
-from slipstream._api.jobs import Job
-from slipstream._api.streams import origins, tables
+from slipstream._api.streaming import type_names
+from slipstream._api.streaming.jobs import Job
+from slipstream._api.streaming.streams import origins, tables
 from slipstream._errors import BadArgument, CheckFailed
 from slipstream._io.chunks import CHUNK, LAST, to_arrow_stream
 from slipstream._io.formats.decoding import TYPES
@@ -43,7 +43,7 @@ from slipstream._network.tasks.operators_in_spark import SuperboxStage
 from slipstream._network.tasks.parcels import DELIVERED, Load, Row
 from slipstream._network.tasks.superbox import Superbox
 from slipstream._runtime.memory import Host, put_under_one_key
-from slipstream._tools.failpoints import OUTPUT_POINTS, TOPIC_POINTS, VARIABLE
+from slipstream._tools.processes.failpoints import OUTPUT_POINTS, TOPIC_POINTS, VARIABLE
 
 __all__ = [
     "FAILPOINTS",
@@ -114,7 +114,7 @@ class CapturingOutput(Destination):
         if batch in self.batches and self.batches[batch] != found:
             raise CheckFailed(
                 f"batch {batch} was sent again with other rows.",
-                hint="Something is not deterministic.",
+                hint="The job is not deterministic.",
                 code="not-deterministic",
             )
         self.batches[batch] = found
@@ -145,9 +145,9 @@ class ManualClock:
 class MemoryHost:
     """Runs a job in this process, without Spark and without a folder.
 
-    :meth:`run` reads the job's own sources (:class:`slipstream.Source`) to their end; :meth:`send` brings tuples of
-    any source, such as a topic. What leaves the job is returned, kept in ``outputs``, and sent to destinations of your
-    own. Expressions that only Spark can compute are refused; test those with a session.
+    :meth:`run` reads the job's own sources (:class:`slipstream.Source`) to their end; :meth:`send` delivers
+    tuples to any source, such as a topic. Results are returned, kept in ``outputs``, and sent to your own
+    destinations. Expressions that only Spark can compute are refused; test those with a session.
 
     >>> import slipstream as ss
     >>> cars = ss.read("kafka://broker:9092/cars", {"id": "bigint", "speed": "double"})
@@ -355,7 +355,9 @@ def check_source(source: Source, *, most_batches: int = 1000) -> list[dict[str, 
             return found
         position = end
     raise CheckFailed(
-        f"{label} has not ended after {most_batches} batches.", hint="Give more, or an end.", code="user-code"
+        f"{label} has not ended after {most_batches} batches.",
+        hint="Give a larger most_batches=, or a source that ends.",
+        code="user-code",
     )
 
 

@@ -42,9 +42,9 @@ BoxClass = TypeVar("BoxClass", bound="type[Operator]")
 def scalar(returns: str, *, name: str = "", tables: Sequence[str] = ()) -> Callable[[Decorated], Decorated]:
     """Register a function of columns, for conditions and computed columns: arrays in, an array of results out.
 
-    ``returns`` is the Spark type of the result. The function gets the tuples of which some argument is not null; the
-    result for others is null. After its arguments it gets each of ``tables``, stored tables of the network, as a
-    :class:`Table`: a mapping from columns to arrays, sorted by all columns.
+    ``returns`` is the Spark type of the result. The function gets only tuples with at least one argument that is not
+    null; for all others the result is null. After its arguments it gets each of ``tables``, stored tables of the
+    network, as a :class:`Table`: a mapping from columns to arrays, sorted by all columns.
 
     >>> import slipstream as ss
     >>> @ss.udf.scalar("double")

@@ -193,7 +193,7 @@ def test_a_job_that_is_complete_is_not_run_again(out: Path, recording: Path) -> 
     before = ss.open(out).status()
     job = program(ss.read(recording, columns={"id": "vin", "time": "ts"}), out).start()
     assert job.wait(1).status() == before
-    with pytest.raises(ss.BadArgument, match="holds another job"):
+    with pytest.raises(ss.BadArgument, match="contains another job"):
         ss.Job(out).write(ss.read(recording).filter("speed > 1"), name="fast").start()
 
 

@@ -30,6 +30,7 @@ functions = {one.name for one in spark.catalog.listFunctions()}
 
 import pandas as pd
 import slipstream as ss
+from slipstream._moving.functions import names
 
 @ss.udf.scalar("double")
 def doubled(values):
@@ -45,6 +46,14 @@ assert found == [("Ann", 2.0, "A500"), ("Ann", 6.0, "A500")], found
 assert out["owned"].to_spark().count() == 2
 assert out.trips().where("travelled(Trip) >= 0").to_spark().count() == 3
 
+# a mistake in a condition on trips is one line, without the JSON that PySpark logs before it raises
+try:
+    out.trips().where("mispelt > 0").to_spark(spark)
+except ss.BadArgument as error:
+    assert "mispelt" in error.message and "\\n" not in error.message, error
+else:
+    raise AssertionError("accepted")
+
 # what only Spark knows is refused where it is written, as Spark is running
 try:
     cars.select(code="soundex(id, id)")
@@ -55,7 +64,9 @@ else:
 
 assert settings() == before
 assert SparkSession.getActiveSession() is spark
-assert {one.name for one in spark.catalog.listFunctions()} - functions <= set(ss.functions.__all__)
+# conditions on trips are SQL, so the operators are functions of the session now, under the names of the reference
+added = {one.name for one in spark.catalog.listFunctions()} - functions
+assert added <= {"trajectories", *map(str.lower, names())}, added
 print("unchanged")
 """
 
@@ -90,6 +101,7 @@ def run(program: str, out: Path, **settings: str) -> str:
         env={**kept, "PATH": path, **settings},
     )
     assert done.returncode == 0, done.stderr[-3000:]
+    assert "QueryContextLogger" not in done.stderr
     return done.stdout.strip()
 
 

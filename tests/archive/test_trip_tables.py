@@ -17,7 +17,7 @@ from slipstream._errors import BadInput
 from slipstream._io import outputs
 from slipstream._linear_road.job.toll_journal import read_journal
 from slipstream._linear_road.tasks.toll_stages import TRIPS, Hop
-from slipstream._tools.failpoints import COMPACTION_POINTS, OUTPUT_POINTS, VARIABLE
+from slipstream._tools.processes.failpoints import COMPACTION_POINTS, OUTPUT_POINTS, VARIABLE
 
 BATCHES = 23
 

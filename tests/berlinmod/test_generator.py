@@ -69,9 +69,9 @@ def test_histories_keep_the_rules(network):
 
 
 def test_a_drive_goes_through_every_node_of_its_path(network):
-    times, by = paths.shortest_tree(network.first, network.target, network.cost, 0, -1)
+    times, by = paths.find_shortest_tree(network.first, network.target, network.cost, 0, -1)
     goal = int(np.argmax(times))
-    path = paths.path_to(network.source, by, goal)
+    path = paths.trace_path(network.source, by, goal)
     arrays = (network.shape, network.shape_x, network.shape_y, network.vmax)
     t, x, y = drive.drive(path, *arrays, 0, np.array([5], dtype=np.int64))
     assert (x[0], y[0]) == (network.x[0], network.y[0])

@@ -16,7 +16,7 @@ from slipstream._errors import BadArgument, BadInput
 from slipstream._moving.plane import Plane
 from slipstream._roads import paths
 from slipstream._roads.graph_building import build
-from slipstream._roads.network import Street, StreetNetwork
+from slipstream._roads.street_network import Street, StreetNetwork
 
 
 def test_streets_that_cross_without_a_shared_vertex_get_a_node():
@@ -68,7 +68,7 @@ def test_shortest_paths_are_those_of_bellman_and_ford(edges):
     source, target = (np.array([e[k] for e in both], dtype=np.int32) for k in (0, 1))
     cost = np.array([float(e[2]) for e in both])
     first = np.searchsorted(source, np.arange(7)).astype(np.int32)
-    times, by = paths.shortest_tree(first, target, cost, 0, -1)
+    times, by = paths.find_shortest_tree(first, target, cost, 0, -1)
     expected = np.full(6, np.inf)
     expected[0] = 0.0
     for _ in range(6):
@@ -76,7 +76,7 @@ def test_shortest_paths_are_those_of_bellman_and_ford(edges):
             expected[b] = min(expected[b], expected[a] + w)
     np.testing.assert_array_equal(times, expected)
     for node in np.flatnonzero(np.isfinite(times)):
-        path = paths.path_to(source, by, int(node))
+        path = paths.trace_path(source, by, int(node))
         assert cost[path].sum() == times[node]
         assert all(target[a] == source[b] for a, b in pairwise(path))
 

@@ -22,7 +22,7 @@ from slipstream._moving.columns import Periods, write
 from slipstream._moving.functions import FUNCTIONS, ON_ARROW
 from slipstream._moving.value import to_arrow
 from slipstream._roads.graph_building import build
-from slipstream._roads.network import Street
+from slipstream._roads.street_network import Street
 
 operators = {**{f.name: f for f in FUNCTIONS}, **{name: call for name, (_, call, _) in ON_ARROW.items()}}
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from berlinmod.cells_in_memory import answers, run
 from oracles.streaming_berlinmod import COLUMNS, Event, Oracle
-from slipstream._bench.berlinmod.batch_evaluation import Evaluation, same_rows
+from slipstream._bench.berlinmod.batch_evaluation import Evaluation, have_same_rows
 from slipstream._bench.berlinmod.cells import FORMS, QUERIES, Cell, list_cells
 from slipstream._bench.berlinmod.position_events import LATENESS, Events
 from slipstream._bench.berlinmod.query_parameters import Parameters
@@ -51,7 +51,7 @@ def assert_same(found: pa.Table, wanted: pd.DataFrame) -> None:
         assert found.num_rows == 0
     else:
         assert tuple(found.column_names) == tuple(wanted.columns)
-        assert same_rows(found.to_pandas(), wanted)
+        assert have_same_rows(found.to_pandas(), wanted)
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name + "-complete" * cell.complete)
@@ -70,7 +70,7 @@ def test_the_batch_evaluation_agrees_with_the_oracle(query, complete):
         parameters = make_parameters(events)
         found = Evaluation(events, parameters, complete).answer(query)
         wanted = oracle_rows(events, parameters, Cell(query, "snapshot", complete))
-        assert same_rows(found, wanted)
+        assert have_same_rows(found, wanted)
 
 
 @settings(max_examples=40, deadline=None)
@@ -97,7 +97,7 @@ def test_late_events_are_put_in_order_or_rejected(cell, seed, cuts):
     used = shuffled.filter(pa.array(~late))
     assert found["late"].num_rows + used.num_rows == shuffled.num_rows
     wanted = used.sort_by([("t", "ascending"), ("vehicle_id", "ascending")])
-    assert same_rows(found["answers"].to_pandas(), answers(cell, parameters, wanted).to_pandas())
+    assert have_same_rows(found["answers"].to_pandas(), answers(cell, parameters, wanted).to_pandas())
 
 
 @pytest.mark.parametrize("query", [1, 4, 6, 7])
@@ -113,7 +113,7 @@ def test_the_last_continuous_value_is_that_of_the_last_snapshot(query):
     names = {"t_entry": "t", "t_first": "t"}
     told = told.rename(columns=names)
     assert len(told)
-    assert same_rows(live[list(told.columns)], told)
+    assert have_same_rows(live[list(told.columns)], told)
 
 
 def test_a_single_vehicle_has_no_distance_to_another():

@@ -65,7 +65,7 @@ def test_the_command_runs_cells_and_writes_their_rows(call, file, tmp_path):
             assert next(csv.reader(lines)) == list(COLUMNS[cell.name])
         wanted = oracle_rows(events, given, cell)
         assert row["output_rows"] == len(wanted)
-        assert batch_evaluation.same_rows(pd.read_csv(rows), wanted)
+        assert batch_evaluation.have_same_rows(pd.read_csv(rows), wanted)
     assert (tmp_path / "rows" / "rejects.csv").read_text() == "line,reason\n302,late\n303,not 4 fields\n"
 
 
@@ -122,7 +122,7 @@ def test_all_cells_in_spark_answer_as_the_oracle_does(spark, tmp_path):
         assert found.output_rows == len(wanted)
         assert found.snapshot_equals_batch in (True, None)
         if len(wanted):
-            assert batch_evaluation.same_rows(pd.read_csv(tmp_path / f"{cell.name}.csv"), wanted)
+            assert batch_evaluation.have_same_rows(pd.read_csv(tmp_path / f"{cell.name}.csv"), wanted)
 
 
 @pytest.mark.long

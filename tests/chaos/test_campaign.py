@@ -14,7 +14,7 @@ import pytest
 from chaos.subjects import SUBJECTS
 from slipstream._chaos import faults
 from slipstream._chaos.campaign import NOT_REACHED, Campaign
-from slipstream._chaos.campaign_table import as_markdown, describe_bad
+from slipstream._chaos.campaign_table import describe_bad, format_markdown
 from slipstream._chaos.subject import Subject
 from slipstream._city.simulate import simulate
 from slipstream._city.traffic import Traffic
@@ -45,7 +45,7 @@ def test_tolls_stand_two_hundred_faults(run: Path, tmp_path: Path) -> None:
     wanted = int(os.environ.get("SLIPSTREAM_CHAOS_FAULTS", FAULTS))
     campaign = Campaign(Subject.of([str(run)]), tmp_path / "chaos", wanted, seed())
     records = campaign.run()
-    print(as_markdown(records, campaign.seed))
+    print(format_markdown(records, campaign.seed))
     assert len(records) >= wanted
     assert describe_bad(records) == []
 
@@ -57,7 +57,7 @@ def test_killed_at_every_failpoint(kind: str, run: Path, tmp_path: Path) -> None
     makes = {"failpoints": points}
     campaign = Campaign(subject, tmp_path / "chaos", len(points), seed(), ("failpoints",), makes=makes)
     records = campaign.run()
-    print(as_markdown(records, campaign.seed))
+    print(format_markdown(records, campaign.seed))
     assert describe_bad(records) == []
     missed = {record.kind.rpartition(" ")[2] for record in records if record.outcome == NOT_REACHED}
     assert missed == NOWHERE.get(kind, set())
@@ -68,7 +68,7 @@ def test_jobs_stand_faults_of_every_kind(kind: str, run: Path, tmp_path: Path) -
     wanted = int(os.environ.get("SLIPSTREAM_CHAOS_FAULTS", FAULTS)) // 5
     campaign = Campaign(SUBJECTS[kind](run, tmp_path, BATCHES), tmp_path / "chaos", wanted, seed(), pause_s=10)
     records = campaign.run()
-    print(as_markdown(records, campaign.seed))
+    print(format_markdown(records, campaign.seed))
     assert describe_bad(records) == []
 
 

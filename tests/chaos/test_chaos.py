@@ -20,7 +20,7 @@ from commands import Slipstream
 from slipstream._chaos import campaign as campaigns
 from slipstream._chaos import faults
 from slipstream._chaos.campaign import ADVISED, NOT_REACHED, SAME, Campaign, Record, list_faults, plan
-from slipstream._chaos.campaign_table import as_markdown, describe_bad
+from slipstream._chaos.campaign_table import describe_bad, format_markdown
 from slipstream._chaos.output_comparison import Committed, find_difference, verify_comparator
 from slipstream._chaos.process import JobProcess
 from slipstream._chaos.subject import Subject
@@ -29,7 +29,7 @@ from slipstream._feeds.tuple_text import import_text
 from slipstream._io.outputs import Batch
 from slipstream._linear_road.job.delivery import Delivery
 from slipstream._linear_road.job.toll_journal import Detail
-from slipstream._tools.failpoints import COMPACTION_POINTS, JOB_POINTS, VARIABLE, failpoint
+from slipstream._tools.processes.failpoints import COMPACTION_POINTS, JOB_POINTS, VARIABLE, failpoint
 
 COMMIT_POINTS = [point for point in JOB_POINTS["toll"] if point.startswith(("outputs.", "text."))]
 TOLL = Subject("toll", ("toll", "run"))
@@ -248,7 +248,7 @@ def test_a_sound_engine_passes_a_campaign(tmp_path: Path) -> None:
     assert len(records) >= 6
     assert describe_bad(records) == []
     assert {record.outcome for record in records} == {SAME, ADVISED}
-    assert "| **all** |" in as_markdown(records, 5)
+    assert "| **all** |" in format_markdown(records, 5)
     # interrupted after its first half, it goes on with the second
     notes = tmp_path / "chaos" / campaigns.NOTES
     notes.write_bytes(b"".join(notes.read_bytes().splitlines(keepends=True)[:4]))
@@ -276,7 +276,7 @@ def test_a_failpoint_that_a_job_does_not_come_to_is_told(tmp_path: Path) -> None
         "kill everything at nowhere": NOT_REACHED,
         "kill everything at outputs.before-journal": SAME,
     }
-    assert "| kill everything at nowhere | 1 | 0 | 0 | 1 | 0 |" in as_markdown(records, 5)
+    assert "| kill everything at nowhere | 1 | 0 | 0 | 1 | 0 |" in format_markdown(records, 5)
 
 
 def test_a_campaign_catches_an_engine_that_ends_without_a_word(tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ def test_a_campaign_that_goes_on_does_not_fill_the_disk_again(tmp_path: Path) ->
     """Whether a file system was there to be filled is not known before a chain begins."""
     going_on = Campaign(TOLL, tmp_path / "chaos", 3, 5, ("disk",))
     going_on.records += [Record("disk full", 1, ADVISED)] * 2
-    assert len(going_on._remaining()) == 1
+    assert len(going_on._plan_remaining()) == 1
 
 
 def test_a_kind_that_is_not_there_is_told(tmp_path: Path) -> None:

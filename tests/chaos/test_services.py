@@ -34,7 +34,7 @@ from slipstream._feeds.run import Run
 from slipstream._feeds.tuple_text import import_text
 from slipstream._io.outputs import read_journal
 from slipstream._linear_road.job.toll_layout import ANSWERS, Layout
-from slipstream._tools.failpoints import TOPIC_POINTS, VARIABLE
+from slipstream._tools.processes.failpoints import TOPIC_POINTS, VARIABLE
 
 pytestmark = pytest.mark.long
 

@@ -78,7 +78,7 @@ def test_three_hours_are_like_the_real_ones(whole: Run, spark: SparkSession) -> 
 
 @pytest.mark.long
 def test_jams_are_as_full_and_as_slow_as_the_real_ones(whole: Run, spark: SparkSession) -> None:
-    reports = whole.position_reports(spark)
+    reports = whole.dataframe(spark).where("type = 0")
     minute = reports.where("time between 5300 and 5359")
     assert minute.select("vid").distinct().count() / whole.stored == near(37_200)
     half = reports.where("time >= 5285 and time < 5315").groupBy("xway", "dir", "seg")
@@ -117,7 +117,7 @@ def accident_minutes(stopped: pd.DataFrame) -> set[tuple[int, ...]]:
 
 def notified_and_alerted(run: Run, spark: SparkSession) -> tuple[int, int]:
     """Toll notifications and accident alerts by the rules, without the engine."""
-    reports = marked(run.position_reports(spark)).cache()
+    reports = marked(run.dataframe(spark).where("type = 0")).cache()
     entries = reports.where("entered").groupBy("xway", "dir", "seg", "minute").count().toPandas()
     hits = accident_minutes(reports.where("stopped").drop("entered", "stopped").toPandas())
     reports.unpersist()

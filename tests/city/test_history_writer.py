@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from measure import machine, measured
 from slipstream._city import history_writer as making
-from slipstream._city.history_writer import export_csv, make_history, toll_rows
-from slipstream._city.past import demand, profile, segment_day, speed_with_cars, stream
+from slipstream._city.history_writer import draw_toll_rows, export_csv, make_history
+from slipstream._city.past import demand, fill_segment_day, profile, speed_with_cars, stream
 from slipstream._errors import BadArgument, BadInput, Unavailable
 from slipstream._feeds.history import History, Index, day_of_week
 from slipstream._feeds.run import ExpresswayWriter, Manifest, Run, staged_run
@@ -144,14 +144,14 @@ def test_same_seed_same_history_however_the_work_is_cut(
 def test_another_seed_gives_another_history() -> None:
     vids = np.arange(50, dtype=np.int32)
     homes = np.zeros(50, dtype=np.int32)
-    assert not np.array_equal(toll_rows(1, vids, homes, (0,))[0], toll_rows(2, vids, homes, (0,))[0])
+    assert not np.array_equal(draw_toll_rows(1, vids, homes, (0,))[0], draw_toll_rows(2, vids, homes, (0,))[0])
     assert stream(1, 2, 3) != stream(2, 1, 3)
 
 
 def test_vehicles_pay_on_some_days_less_at_weekends_and_mostly_at_home() -> None:
     vids = np.arange(20_000, dtype=np.int32)
     homes = vids % 4
-    tolls, where = toll_rows(5, vids, homes, (0, 1, 2, 3))
+    tolls, where = draw_toll_rows(5, vids, homes, (0, 1, 2, 3))
     weekend = np.array([day_of_week(day) >= 6 for day in range(1, 70)])
     assert tolls.max() <= 58_800
     assert tolls[:, weekend].mean() < tolls[:, ~weekend].mean() / 2
@@ -164,9 +164,9 @@ def test_vehicles_pay_on_some_days_less_at_weekends_and_mostly_at_home() -> None
 def test_the_compiled_segment_day_equals_its_plain_python(start: int, cars: list[float]) -> None:
     expected, speeds = np.array(cars), speed_with_cars()
     fast, slow = (np.zeros((3, len(cars)), dtype=np.int32) for _ in range(2))
-    segment_day(np.uint64(start), expected, speeds, *fast)
+    fill_segment_day(np.uint64(start), expected, speeds, *fast)
     with np.errstate(over="ignore"):
-        segment_day.py_func(np.uint64(start), expected, speeds, *slow)  # type: ignore[attr-defined]
+        fill_segment_day.py_func(np.uint64(start), expected, speeds, *slow)  # type: ignore[attr-defined]
     assert np.array_equal(fast, slow)
 
 

@@ -32,7 +32,7 @@ def test_a_free_car_settles_at_its_desired_speed() -> None:
 def test_a_car_waits_while_the_light_at_its_ramp_is_red() -> None:
     one, where = np.zeros(1, dtype=np.int32), np.full(1, 3, dtype=np.int32)
     trips = kernel.PlannedTrips(one, where, where + 9, np.full(1, 300.0), np.full(1, 40.0), np.full(1, 80.0))
-    road = kernel.new_road(1, 2)
+    road = kernel.make_road(1, 2)
     kernel.enqueue(road, trips, 0)
     road.cars[3] = kernel.FULL
     kernel.enter(road, trips, 0)
@@ -44,7 +44,7 @@ def test_a_car_waits_while_the_light_at_its_ramp_is_red() -> None:
 
 
 def test_drivers_slow_down_where_they_see_an_accident_and_where_they_are_told_of_one() -> None:
-    wrecks = kernel.new_wrecks(2)
+    wrecks = kernel.make_wrecks(2)
     wrecks.stage[1], wrecks.place[1] = kernel.STOPPED, 10.0 * MILE
     near, far = 10.0 * MILE - 500.0, 7.0 * MILE
     assert kernel.speed_limit(wrecks, near) == kernel.GAPE_SPEED
@@ -61,11 +61,11 @@ def drive(traffic: Traffic, seed: int, direction: int) -> tuple[kernel.Road, np.
     """Simulate one direction, looking at the order of the cars every minute; returns the road and all reports."""
     trips, plan = plan_trips(traffic, seed, 0, direction), plan_accidents(traffic, seed, 0, direction)
     room = trips.start.size + 1
-    road, wrecks = kernel.new_road(trips.start.size, room), kernel.new_wrecks(plan.when.size)
+    road, wrecks = kernel.make_road(trips.start.size, room), kernel.make_wrecks(plan.when.size)
     incoming = np.zeros(room, dtype=np.int32)
     seen = []
     for minute in range(traffic.minutes):
-        out = kernel.new_reports(4 * room + 100)
+        out = kernel.make_reports(4 * room + 100)
         since = minute * MINUTE
         n = kernel.simulate(road, trips, plan, wrecks, out, incoming, since, since + MINUTE, direction == EAST)
         seen.append(np.stack([np.asarray(column[:n], dtype=np.int64) for column in out]))

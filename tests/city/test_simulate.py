@@ -13,7 +13,7 @@ from slipstream._city.traffic import Traffic
 from slipstream._errors import BadArgument, BadInput, Unavailable
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import BALANCE, CARRIES, EXPENDITURE, POSITION, RANGES, TRAVEL_TIME
-from slipstream._tools import staging
+from slipstream._tools.files import staging
 
 if TYPE_CHECKING:
     import pandas as pd

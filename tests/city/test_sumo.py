@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slipstream._city.sumo import ImportCounts, import_sumo, read_map, sightings
+from slipstream._city.sumo import ImportCounts, import_sumo, read_map, read_sightings
 from slipstream._errors import BadInput
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuple_text import export_text
@@ -131,7 +131,7 @@ def test_memory_holds_a_step_and_not_the_file(tmp_path: Path) -> None:
     file.write_text(fcd([(float(t), crowd) for t in range(300)]))
     tracemalloc.start()
     try:
-        assert list(sightings(file, {}, ImportCounts())) == []
+        assert list(read_sightings(file, {}, ImportCounts())) == []
         assert tracemalloc.get_traced_memory()[1] < file.stat().st_size
     finally:
         tracemalloc.stop()

@@ -11,7 +11,7 @@ import pytest
 
 from commands import Slipstream
 from slipstream._cli import history, toll
-from slipstream._cli.common import configuration, inputs
+from slipstream._cli.common import configuration, input_options
 from slipstream._cli.linear_road import simulate
 from slipstream._spark import session
 
@@ -95,7 +95,7 @@ def test_kafka_settings_come_before_those_of_the_command_line(
     slipstream: Slipstream, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[list[str]] = []
-    monkeypatch.setattr(inputs, "read_settings", lambda texts: asked.append(texts) or ())
+    monkeypatch.setattr(input_options, "read_settings", lambda texts: asked.append(texts) or ())
     monkeypatch.setattr(toll, "run_job", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     (here / "feed.dat").touch()
     (here / "other.toml").write_text('[kafka]\nsecurity.protocol = "SSL"\n"ssl.ca.location" = "ca.pem"\n')
@@ -126,7 +126,7 @@ def test_kafka_settings_come_before_those_of_the_command_line(
         ),
         ("spark = 3\n", "slipstream.toml, spark: not a table.", "Write [spark] on a line of its own."),
         ("[spark]\nmaster = 3\n", "slipstream.toml, spark.master: 3 is not text.", 'Write master = "local[4]".'),
-        ("[spark\n", "slipstream.toml: Expected ']'", "It is TOML"),
+        ("[spark\n", "slipstream.toml: Expected ']'", "must be TOML"),
         ('[spark]\nmaster = "mars"\n', "--master mars: not a Spark master.", "Give local[*]"),
     ],
 )

@@ -141,3 +141,14 @@ def test_every_option_is_explained_in_sentences(path: tuple[str, ...]) -> None:
             text,
         )
         assert text.endswith((".", "?")) or ":" in text, (path, parameter.name, text)
+
+
+#: commands that write to --out and never refuse what is there: pictures are drawn again, answers computed again, and a
+#: rating keeps its data for the next one
+REUSED = {"network draw", "trajectories draw", "berlinmod draw", "berlinmod run", "rate"}
+
+
+def test_overwrite_is_offered_by_every_command_that_refuses_an_existing_output() -> None:
+    offered = {path: {name for option in command.params for name in option.opts} for path, command in ALL.items()}
+    without = {" ".join(path) for path, names in offered.items() if "--out" in names and "--overwrite" not in names}
+    assert without == REUSED

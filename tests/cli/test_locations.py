@@ -9,7 +9,7 @@ import pytest
 import slipstream as ss
 from commands import Slipstream
 from slipstream._errors import BadArgument
-from slipstream._tools.locations import local, replace_file_uris
+from slipstream._tools.files.locations import local, replace_file_uris
 
 
 @pytest.mark.parametrize(

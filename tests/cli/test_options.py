@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from commands import Slipstream
 from slipstream._cli.common.options import MaxRejects, check_rejects, share, show
-from slipstream._cli.common.tables import print_table
+from slipstream._cli.common.printed_tables import print_table
 from slipstream._errors import BadArgument, BadInput
 
 

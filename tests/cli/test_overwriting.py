@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from commands import Slipstream
-from slipstream._cli.common.overwriting import clear_job, replacing
+from slipstream._cli.common.overwriting import clear, clear_job, replacing
 from slipstream._errors import BadArgument
 from slipstream._runtime.job import LOCK, Job
 
@@ -78,3 +78,13 @@ def test_commands_offer_it_where_they_refuse(slipstream: Slipstream, tmp_path: P
         assert "--overwrite" in refused.err
         assert slipstream(*command, "--overwrite").code == 0
     assert (tmp_path / "y.dat").read_text() == LINE
+
+
+def test_a_campaign_is_deleted_by_its_mark(tmp_path: Path) -> None:
+    out = folder(tmp_path / "out", "faults.jsonl")
+    clear(out, False, "faults.jsonl")
+    assert out.exists()
+    clear(out, True, "faults.jsonl")
+    assert not out.exists()
+    with pytest.raises(BadArgument, match="did not write"):
+        clear(folder(tmp_path / "mine", "thesis.tex"), True, "faults.jsonl")

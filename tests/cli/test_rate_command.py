@@ -16,7 +16,7 @@ import pytest
 
 from commands import Slipstream
 from services import service
-from slipstream._bench.rating.trial import ResponseSummary, Trial, Window
+from slipstream._bench.rating.trial import ResponseSummary, TimeWindow, Trial
 from slipstream._feeds.tuple_text import import_text
 from slipstream._tools.logs import read_last_line
 
@@ -60,13 +60,13 @@ def test_an_interrupted_search_says_what_it_knows(
 ) -> None:
     tried: list[int] = []
 
-    def drive(engine: object, run: object, expressways: int, window: Window, out: Path) -> Trial:
+    def drive(engine: object, run: object, expressways: int, window: TimeWindow, out: Path) -> Trial:
         tried.append(window.seconds)
         if len(tried) > ended:
             raise KeyboardInterrupt
         return Trial(expressways, window.seconds, {"toll": ResponseSummary(1, 2, 3, 5)})
 
-    monkeypatch.setattr("slipstream._bench.rating.engines.Replay.drive", drive)
+    monkeypatch.setattr("slipstream._bench.rating.engines.OwnReplay.drive", drive)
     done = slipstream("rate", "--replay", "--run", run, "--out", tmp_path / "rating", "--window", "2m", "--probe", "30")
     assert done.code == 130
     assert set(tried) == {30}

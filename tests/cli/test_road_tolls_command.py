@@ -17,7 +17,7 @@ REPORTS = "vid,time,spd,pos\n1,0,90,100\n"
         ("report_every = 0", ["--rules", "general"], "report_every 0"),
         ("report_evry = 5", ["--rules", "general"], "report_evry is unknown"),
         ("[tariff]\nprices = 'much'", ["--rules", "general"], "prices is 'much'"),
-        ("report_every = 5", [], "they are for --rules general, not 2004"),
+        ("report_every = 5", [], "only the rules general have settings, not 2004"),
         ("report_every = 5", ["--rules", "math:sqrt"], "not math:sqrt"),
     ],
 )

@@ -210,3 +210,23 @@ def test_readers_beside_a_writer_see_whole_batches(tmp_path: Path, torn: bool) -
         ended.set()
         writer.join()
     assert (found is not None) == torn, found
+
+
+@pytest.mark.parametrize(
+    ("schema", "lines", "measured"),
+    [
+        (Schema("VAN", (AST("x", "f8", 3), AST("y", "f8", 3)), key="van"), 2, "3 m by 4 m"),
+        (Schema("VAN", (AST("lon", "f8", 3), AST("lat", "f8", 3)), key="van"), 2, "3 degrees by 4 degrees"),
+        (Schema("VAN", (AST("x", "f8", 3), AST("z", "f8", 3)), key="van"), 0, ""),
+    ],
+)
+def test_a_notebook_shows_keys_with_places_on_a_map(tmp_path: Path, schema: Schema, lines: int, measured: str) -> None:
+    stream = Stream(tmp_path, {"van": schema})
+    for name in schema.names:
+        stream.append("van", name, [1, 1, 2], [0, 3, 4] if name in ("y", "lat") else [0, 3, 1])
+    stream.publish(0)
+    stream.commit(0)
+    shown = Snapshot.open(tmp_path)["van"]._repr_html_()
+    assert shown.count("<polyline") == lines
+    assert measured in shown
+    assert "<caption>van: 2 keys</caption>" in shown

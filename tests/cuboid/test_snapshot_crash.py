@@ -15,7 +15,7 @@ from slipstream._city.simulate import simulate
 from slipstream._city.traffic import Traffic
 from slipstream._cuboid.snapshots.snapshot import Snapshot
 from slipstream._io.outputs import JOURNAL
-from slipstream._tools.failpoints import VARIABLE
+from slipstream._tools.processes.failpoints import VARIABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

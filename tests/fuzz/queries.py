@@ -23,7 +23,7 @@ from slipstream._network import box_functions, schemas, yaml_files
 from slipstream._network.algebra import Aggregate, Builder, Order
 from slipstream._network.running.recordings import read_table
 from slipstream._network.sql import box_expressions
-from slipstream._sql.allowed import FUNCTIONS, called_functions
+from slipstream._sql.allowed import FUNCTIONS, find_called_functions
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
 SOLDIERS = {"sid": "integer", "time": "integer", "pos": "float", "name": "text", "armed": "boolean"}
@@ -98,7 +98,7 @@ def read_expression(data: bytes) -> str:
     text = data.decode("utf-8", "replace")
     names = {name for _, name in box_expressions.columns(text)}
     own = box_functions.scalars()
-    assert called_functions(text) <= FUNCTIONS | own, "a function that is not listed"
+    assert find_called_functions(text) <= FUNCTIONS | own, "a function that is not listed"
     assert box_expressions.user_calls(text) <= own
     assert set(box_expressions.mentions(text)) == names
     box_expressions.equalities(text)
@@ -112,7 +112,7 @@ def read_call(data: bytes) -> str:
     text = data.decode("utf-8", "replace")
     call = box_expressions.parse_call(text)
     for argument in call.arguments:
-        assert called_functions(argument) <= FUNCTIONS | box_functions.scalars(), "a function that is not listed"
+        assert find_called_functions(argument) <= FUNCTIONS | box_functions.scalars(), "a function that is not listed"
     return ACCEPTED
 
 

@@ -25,7 +25,7 @@ from slipstream._errors import BadArgument, BadInput, Unavailable
 from slipstream._io.outputs import text_files
 from slipstream._io.outputs.destinations import check_brokers, check_columns, check_inside, check_unused, parse
 from slipstream._io.outputs.json_lines import to_json_lines
-from slipstream._tools.failpoints import OUTPUT_POINTS, TOPIC_POINTS, VARIABLE
+from slipstream._tools.processes.failpoints import OUTPUT_POINTS, TOPIC_POINTS, VARIABLE
 
 BATCHES = 4
 #: a kill takes two processes: one on each side of the transaction is enough for every day

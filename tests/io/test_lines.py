@@ -111,3 +111,16 @@ def test_files_that_came_after_the_end_are_read_at_the_next_start(tmp_path: Path
     more = reader.latestOffset(end, None)
     assert read(reader, end, more) == b"b\n", "a file in a batch"
     assert reader.latestOffset(more, None)["ended"]
+
+
+def test_a_file_arrives_no_earlier_than_the_files_that_are_read_before_it(tmp_path: Path) -> None:
+    """Tasks write the files of a table side by side, so the last one by name is often the first one there."""
+    for name in "abc":
+        (tmp_path / name).write_text(f"{name}\n")
+    with patch.object(Lines, "arrived", lambda _, file: {"a": 20, "b": 10, "c": 30}[file.name]):
+        reader = LineReader(Lines(str(tmp_path), follow=False, tasks=2))
+        start = reader.initialOffset()
+        parts = reader.plan_tasks(start, reader.latestOffset(start, None))
+        chunks = [chunk for part in parts for chunk in reader.read_chunks(part) if chunk.what == CHUNK]  # type: ignore[arg-type]
+    found = sorted((chunk.arrived, chunk.seq, chunk.data) for chunk in chunks)
+    assert [(arrived, data) for arrived, _, data in found] == [(20, b"a\n"), (20, b"b\n"), (30, b"c\n")]

@@ -21,7 +21,7 @@ from slipstream._errors import BadArgument, BadInput
 from slipstream._io import outputs
 from slipstream._io.outputs import Outputs, Written, journal, maintenance
 from slipstream._io.outputs.delta_tables import OutputTable
-from slipstream._tools.failpoints import COMPACTION_POINTS, OUTPUT_POINTS, VARIABLE
+from slipstream._tools.processes.failpoints import COMPACTION_POINTS, OUTPUT_POINTS, VARIABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,7 +15,7 @@ from slipstream._errors import Unavailable
 from slipstream._io.kafka_client import Topic
 from slipstream._io.outputs.journal import InDoubt
 from slipstream._io.outputs.kafka import Publisher
-from slipstream._tools.failpoints import TOPIC_POINTS, VARIABLE
+from slipstream._tools.processes.failpoints import TOPIC_POINTS, VARIABLE
 
 pytestmark = pytest.mark.long
 

@@ -18,7 +18,7 @@ from slipstream._city.simulate import simulate
 from slipstream._city.traffic import Traffic
 from slipstream._io.outputs import JOURNAL
 from slipstream._linear_road.answer_text import REJECTED, TEXT
-from slipstream._tools.failpoints import TRIP_POINTS, VARIABLE
+from slipstream._tools.processes.failpoints import TRIP_POINTS, VARIABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from linear_road.delivering import deliver, delivery
-from slipstream._bench.validation.outputs import Order, read_outputs
+from slipstream._bench.validation.outputs import FieldOrder, read_outputs
 from slipstream._errors import BadInput
 from slipstream._feeds import text_ids
 from slipstream._io import outputs
@@ -25,7 +25,7 @@ from slipstream._linear_road.job.toll_layout import TEXTS, Layout
 from slipstream._linear_road.schedule import Irregular
 from slipstream._linear_road.tasks.toll_stages import ANSWERS, COUNTED, NAMES, NUMBERED, REJECTS, Hop
 from slipstream._runtime.memory import Host
-from slipstream._tools.failpoints import OUTPUT_POINTS, VARIABLE
+from slipstream._tools.processes.failpoints import OUTPUT_POINTS, VARIABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -111,7 +111,7 @@ def test_the_answers_come_back_with_emit_and_the_same_for_spark(out: Path, spark
     assert sorted(map(str, found)) == sorted(map(str, wanted))
     in_spark = output_tables.answers_frame(spark, out).select(*found[0]).toArrow().to_pylist()
     assert sorted(map(str, in_spark)) == sorted(map(str, wanted))
-    judged = read_outputs(spark, [out], Order.AUTO).select("kind", "id", "time", "emit_ms", "a", "b").collect()
+    judged = read_outputs(spark, [out], FieldOrder.AUTO).select("kind", "id", "time", "emit_ms", "a", "b").collect()
     by_id = [
         (row["kind"], row["vid" if row["kind"] < 2 else "qid"], row["time"], row["emit_ms"], row["a"], row["b"])
         for row in wanted

@@ -83,7 +83,7 @@ def test_degrees_without_a_plane_are_refused(name: str, tmp_path: Path) -> None:
     ("name", "text", "message"),
     [
         ("a.gpx", "<gpx", "a.gpx"),
-        ("a.csv", "id,time\n", "which columns are the place"),
+        ("a.csv", "id,time\n", "no columns for the place"),
         ("a.csv", "id,when,x,y\n", "no column time"),
         ("a.csv", "id,time,x,y\n1,noon,0,0\n", "line 2"),
         ("a.csv", "id,time,x,y\n1,2026-05-04,0,0\n1,2026-05-03,0,0\n", "earlier|order|before"),
@@ -93,7 +93,7 @@ def test_degrees_without_a_plane_are_refused(name: str, tmp_path: Path) -> None:
         ("a.mfjson", "[1]", "a.mfjson, trip 1"),
         ("a.mfjson", '{"features": 1}', "a.mfjson, trip 1"),
         ("a.json", '{"type": "FeatureCollection", "features": [{"temporalGeometry": 3}]}', "a.json, trip 1"),
-        ("a.txt", "", "in which format"),
+        ("a.txt", "", "cannot tell the format"),
         ("a.wkt", b"\xff", "UTF-8|cannot be read"),
     ],
 )

@@ -25,7 +25,7 @@ from slipstream._network.running.run_folder import Execution, collect_destinatio
 from slipstream._network.schemas import check
 from slipstream._network.sql.translation import Translations
 from slipstream._runtime.job import Job
-from slipstream._tools.failpoints import VARIABLE
+from slipstream._tools.processes.failpoints import VARIABLE
 
 NETWORK = """
 network: fast

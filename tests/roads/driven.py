@@ -13,7 +13,7 @@ from slipstream._roads import paths
 from slipstream._roads.matching.matcher import Matcher
 from slipstream._roads.matching.routes import route_edges
 from slipstream._roads.matching.viterbi import ON, Matched
-from slipstream._roads.network import StreetNetwork
+from slipstream._roads.street_network import StreetNetwork
 
 SECOND = 1_000_000
 
@@ -43,8 +43,8 @@ def drives(network: StreetNetwork, count: int, seed: int = 1) -> list[Drive]:
     rng, found = np.random.default_rng(seed), list[Drive]()
     while len(found) < count:
         a, b = (int(node) for node in rng.integers(0, network.nodes, 2))
-        by = paths.shortest_tree(network.first, network.target, network.cost, a, b)[1]
-        path = paths.path_to(network.source, by, b)
+        by = paths.find_shortest_tree(network.first, network.target, network.cost, a, b)[1]
+        path = paths.trace_path(network.source, by, b)
         state = np.array([rng.integers(1 << 40)])
         if len(path) > 5:
             shape = (network.shape, network.shape_x, network.shape_y, network.vmax)

@@ -9,7 +9,7 @@ import fastmm
 import numpy as np
 
 from roads.driven import Observed
-from slipstream._roads.network import StreetNetwork
+from slipstream._roads.street_network import StreetNetwork
 
 
 class SecondOpinion:

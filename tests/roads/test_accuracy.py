@@ -19,7 +19,7 @@ from slipstream._roads.graph_building import build
 from slipstream._roads.matching.matcher import Matcher
 from slipstream._roads.matching.model import Model
 from slipstream._roads.matching.viterbi import ON
-from slipstream._roads.network import Street
+from slipstream._roads.street_network import Street
 
 #: noise in metres, seconds between positions, and the largest share of wrong metres
 CASES = [

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import slipstream as ss
 from roads.test_viterbi import LINE, street
-from slipstream._api.roads import Roads
+from slipstream._api.trips.roads import Roads
 from slipstream._network import yaml_files as files
 from slipstream._roads.graph_building import build
 from slipstream._roads.matching.matcher import Matcher

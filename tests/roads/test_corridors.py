@@ -12,7 +12,7 @@ from roads.test_viterbi import street
 from slipstream._errors import BadArgument
 from slipstream._roads.corridors import find_corridor, make_table
 from slipstream._roads.graph_building import build
-from slipstream._roads.network import Street, StreetNetwork, Tags
+from slipstream._roads.street_network import Street, StreetNetwork, Tags
 
 
 def ring(radius: float, ref: str, *, clockwise: bool) -> Street:
@@ -67,7 +67,7 @@ def test_mistakes_are_named():
     with pytest.raises(BadArgument, match="no road 'A 100'") as error:
         find_corridor(network, ref="A 100")
     assert "A 10" in error.value.hint
-    with pytest.raises(BadArgument, match="which road"):
+    with pytest.raises(BadArgument, match="no road is named"):
         find_corridor(network, ref="A 10", name="A 10")
     with pytest.raises(BadArgument, match="no edge 99999"):
         find_corridor(network, edges=[[99_999]])

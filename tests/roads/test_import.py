@@ -12,9 +12,9 @@ import shapely
 
 from slipstream._errors import BadArgument, BadInput
 from slipstream._roads.graph_building import Draft, build, finish
-from slipstream._roads.network import CLASSES, Street, StreetNetwork, Tags, find_strong, restrict
 from slipstream._roads.road_tables import open_roads, save_roads
 from slipstream._roads.street_files import import_network, read_network
+from slipstream._roads.street_network import CLASSES, Street, StreetNetwork, Tags, find_strong, restrict
 
 
 def node(number: int, x: float, y: float) -> str:

@@ -18,7 +18,7 @@ from slipstream._roads.graph_building import build
 from slipstream._roads.matching.matcher import Matcher
 from slipstream._roads.matching.model import DETOUR, U_TURN, Model
 from slipstream._roads.matching.viterbi import ON, STATUS, Matched, no_last
-from slipstream._roads.network import Street, StreetNetwork, Tags
+from slipstream._roads.street_network import Street, StreetNetwork, Tags
 
 SECOND = 1_000_000
 NOISE = 10.0

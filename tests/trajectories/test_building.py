@@ -126,7 +126,7 @@ def test_times_of_any_kind_are_instants(spark, times, options):
 
 def test_numbers_without_a_unit_are_no_times(spark):
     frame = pd.DataFrame({"id": [7], "time": [START], "lon": [13.4], "lat": [52.5]})
-    with pytest.raises(BadArgument, match="numbers in which unit"):
+    with pytest.raises(BadArgument, match="the unit of its numbers"):
         ss.trajectories(frame)
 
 

@@ -164,7 +164,7 @@ def test_what_has_no_system_is_in_no_format_of_degrees(tmp_path: Path):
 
 
 def test_formats_are_named_or_guessed(trips, tmp_path: Path):
-    with pytest.raises(BadArgument, match="in which format"):
+    with pytest.raises(BadArgument, match="cannot tell the format"):
         trips.export(tmp_path / "trips.parquet")
     with pytest.raises(BadArgument, match="'shp' is unknown"):
         trips.export(tmp_path / "trips.parquet", "shp")

@@ -131,7 +131,7 @@ def test_ais_columns_by_mapping(spark, tmp_path: Path):
         (lambda p: write(p / "a.parquet", "PAR?"), "a.parquet"),
         (lambda p: write(p / "a.csv", HEAD, p / "b.csv", "id,t,lon,lat\n"), "other columns than a.csv"),
         (lambda p: write(p / "a.csv", HEAD, p / "b.gpx", GPX), "several kinds"),
-        (lambda p: write(p / "a.csv", "id,time,x,y\n"), "which columns are the place"),
+        (lambda p: write(p / "a.csv", "id,time,x,y\n"), "no columns for the place"),
     ],
 )
 def test_what_cannot_be_read_is_refused_without_spark(tmp_path: Path, make, error):

@@ -111,7 +111,7 @@ def as_table(trips: Trips, start: int) -> pa.Table:
         trips.size,
         (trips.time.astype(np.int64) + start) * types.MICROS,
         trips.pos * np.float64(FOOT),
-        _across(np.repeat(trips.xway, trips.size), np.repeat(trips.dir, trips.size), trips.lane),
+        _locate_across(np.repeat(trips.xway, trips.size), np.repeat(trips.dir, trips.size), trips.lane),
     )
     rows: list[Any] = [trips.vid, trips.xway, trips.dir.astype(np.int32), moving]
     return pa.table(rows, schema=SCHEMA)
@@ -124,7 +124,7 @@ def moving_points(sizes: npt.NDArray[Any], micros: Longs, x: Floats, y: Floats) 
     return columns.write(MPoints(ends, micros, x, y, each, np.zeros(len(sizes), np.int32)), types.MPOINT)
 
 
-def _across(xway: Ints, direction: Bytes, lane: Bytes) -> Floats:
+def _locate_across(xway: Ints, direction: Bytes, lane: Bytes) -> Floats:
     """Return the position across the road: eastbound lanes are north of the median, westbound lanes south."""
     side = np.where(direction == 0, LANE, -LANE)
     return np.asarray(xway * APART + side * (lane.astype(np.float64) + 1))

@@ -73,8 +73,8 @@ class ReportTrips:
 
     def take(self, trains: list[Train], *, last: bool = False) -> Trips:
         """Add the reports of whole seconds; return the trips that ended, all of them after the ``last`` one."""
-        ended, _ = self.open.take(_points(trains), last=last)
-        return _trips(ended)
+        ended, _ = self.open.take(_read_points(trains), last=last)
+        return _make_trips(ended)
 
     def save(self, store: Store) -> None:
         """Save the reports of a batch, and some earlier ones."""
@@ -88,7 +88,7 @@ class ReportTrips:
         return trips
 
 
-def _points(trains: list[Train]) -> Rows:
+def _read_points(trains: list[Train]) -> Rows:
     """Return the reports of trains in time order."""
     trains = sorted((train for train in trains if train.vid.size), key=lambda train: train.second)
     sizes = [train.vid.size for train in trains]
@@ -102,7 +102,7 @@ def _points(trains: list[Train]) -> Rows:
     return points
 
 
-def _trips(ended: Ended) -> Trips:
+def _make_trips(ended: Ended) -> Trips:
     if not ended.key.size:
         return NO_TRIPS
     vid, xway = ended.key & ((1 << VID_BITS) - 1), ended.key >> VID_BITS

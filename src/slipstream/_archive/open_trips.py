@@ -1,7 +1,7 @@
 """Split a keyed stream of points into trips: what a batch adds, which trips it ends, and how open trips are stored.
 
-A rule defines what begins a trip (``_feeds.trip``), applied to Linear Road's reports (``reports``) or to any points
-(``silences``). The rest is the same for all.
+A rule defines what begins a trip (``_feeds.trip``), applied to Linear Road's reports (``linear_road_trips``)
+or to any points (``silences``). The rest is the same for all.
 
 Points are in a table whose slots are reused; each links to the previous point of its trip, and a trip is collected
 backwards when it ends. The cost of a batch depends on its own points: it writes these and some old ones to the store
@@ -243,7 +243,7 @@ class OpenTrips:
         """
         before = self.newest
         verdict, over = self._add(points)
-        gone = self._silent(before, last=last, end=points.size)
+        gone = self._find_silent(before, last=last, end=points.size)
         ended = self._collect(_concatenate(over, gone))
         if last:
             self.movers.clear()
@@ -269,7 +269,7 @@ class OpenTrips:
         self.points.note(places[places != _FREE])
         return verdict, _Over(over.key[:count], over.last[:count], over.size[:count], over.by[:count])
 
-    def _silent(self, before: int, *, last: bool, end: int) -> _Over:
+    def _find_silent(self, before: int, *, last: bool, end: int) -> _Over:
         """Return the trips that end because their movers are silent."""
         rows, horizon = self.movers.rows, self.rule.horizon(self.newest)
         if not last:
@@ -304,12 +304,12 @@ class OpenTrips:
 
     def _fill(self, rows: Rows) -> None:
         """Restore the open trips from points ordered by mover and time."""
-        movers = _groups(rows[KEY])
+        movers = _find_groups(rows[KEY])
         numbers = np.arange(rows.size)
         begun = np.maximum.reduceat(np.where(rows["begins"], numbers, 0), movers[:-1])
         silent = rows["time"][movers[1:] - 1] <= self.rule.horizon(self.newest)
         rows = rows.compress((numbers >= np.repeat(begun, np.diff(movers))) & ~np.repeat(silent, np.diff(movers)))
-        movers = _groups(rows[KEY])
+        movers = _find_groups(rows[KEY])
         rows["prev"] = np.where(rows["begins"], _FREE, np.arange(-1, rows.size - 1))
         self.points.fill(rows)
         ends = rows.take(movers[1:] - 1)
@@ -329,6 +329,6 @@ def _concatenate(one: _Over, two: _Over) -> _Over:
 _OVER: tuple[Any, ...] = (np.int64, np.int32, np.int32, np.int64)
 
 
-def _groups(keys: Longs) -> Longs:
+def _find_groups(keys: Longs) -> Longs:
     """Return the offsets of groups of equal keys."""
     return np.concatenate([[0], np.flatnonzero(np.diff(keys)) + 1, [keys.size]])

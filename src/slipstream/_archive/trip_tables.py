@@ -55,10 +55,10 @@ def is_archive(out: Path) -> bool:
 
 def trip_outputs(out: Path) -> list[str]:
     """Return the outputs of a job that have trips."""
-    return [name for name in outputs.output_names(out) if TRIP in _columns(out, name)]
+    return [name for name in outputs.output_names(out) if TRIP in _read_columns(out, name)]
 
 
-def _columns(out: Path, output: str) -> list[str]:
+def _read_columns(out: Path, output: str) -> list[str]:
     """Return the columns of an output; none if it cannot be read."""
     try:
         return list(outputs.visible_files(out, output).schema.names)
@@ -70,7 +70,7 @@ def read_trips(out: Path, columns: Sequence[str], output: str = TRIPS) -> pa.Tab
     """Read columns of all trips in an archive, without Spark."""
     if _has_table(out, output):
         return outputs.read(out, output, columns)
-    return pa.concat_tables([pq.read_table(file, columns=list(columns)) for file in _own_files(out)])
+    return pa.concat_tables([pq.read_table(file, columns=list(columns)) for file in _list_files(out)])
 
 
 def open_archive(spark: SparkSession, out: Path, output: str = TRIPS) -> DataFrame:
@@ -81,14 +81,14 @@ def open_archive(spark: SparkSession, out: Path, output: str = TRIPS) -> DataFra
     """
     if _has_table(out, output):
         return outputs.to_frame(spark, out, output).drop(outputs.BATCH)
-    return spark.read.parquet(*map(str, _own_files(out)))
+    return spark.read.parquet(*map(str, _list_files(out)))
 
 
 def _has_table(out: Path, output: str = TRIPS) -> bool:
     return output in outputs.output_names(out)
 
 
-def _own_files(out: Path) -> list[Path]:
+def _list_files(out: Path) -> list[Path]:
     files = sorted((out / TRIPS).rglob("*.parquet"))
     if not files or (out / outputs.JOURNAL).exists():
         raise BadInput(

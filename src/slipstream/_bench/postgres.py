@@ -38,6 +38,8 @@ from slipstream._tools.numba_tools import Longs
 if TYPE_CHECKING:
     from psycopg import Connection
 
+#: the file of the answers
+OUTPUT = "output.csv"
 SERVER = "postgresql://slipstream@127.0.0.1:15432/postgres"
 #: how often an idle poller checks for input, in seconds
 POLL_EVERY = 0.02
@@ -119,10 +121,12 @@ def run_postgres(
     since = forward.until if forward else 0
     plan = replace(DrivePlan.for_run(run, speed, since, seconds), first=since)
     out.mkdir(parents=True, exist_ok=True)
-    path = out / "output.csv"
+    path = out / OUTPUT
     if path.exists():
         raise BadArgument(
-            f"--out {out} already has an output.", hint="Use another folder, or remove it.", code="exists"
+            f"--out {out} already has an output.",
+            hint="Give another name, or --overwrite to replace it.",
+            code="exists",
         )
     with _report_server_errors(server), connect(server) as connection:
         connection.execute(files("slipstream._bench").joinpath("postgres.sql").read_text(encoding="utf-8"))
@@ -194,12 +198,12 @@ def load_state(connection: Connection[Any], forward: FastForward) -> None:
         count = statistics.minute.cars[seen]
         mean = statistics.minute.speeds[seen] / count
         where = ("minute", "xway", "dir", "seg")
-        _fill(connection, "average", (*where, "cars", "speed"), *_cells(minute, seen, xways), count, mean)
-        _fill(connection, "accident", where, *_cells(minute, hit, xways))
+        _fill(connection, "average", (*where, "cars", "speed"), *_list_cells(minute, seen, xways), count, mean)
+        _fill(connection, "accident", where, *_list_cells(minute, hit, xways))
     connection.execute("analyze")
 
 
-def _cells(minute: int, cells: Longs, xways: Longs) -> tuple[Any, ...]:
+def _list_cells(minute: int, cells: Longs, xways: Longs) -> tuple[Any, ...]:
     return np.full(cells.size, minute), xways[cells // CELLS], cells % CELLS // SEGMENTS, cells % SEGMENTS
 
 

@@ -11,7 +11,7 @@ from slipstream._berlinmod import queries
 from slipstream._berlinmod.dataset import Dataset
 from slipstream._errors import BadArgument
 from slipstream._moving.columns import Lines, MPoints, read
-from slipstream._roads.network import StreetNetwork
+from slipstream._roads.street_network import StreetNetwork
 from slipstream._tools.numba_tools import Floats
 
 if TYPE_CHECKING:

@@ -35,9 +35,9 @@ from slipstream._moving.columns import MPoints, Periods, Points, write
 from slipstream._moving.places import polygons
 from slipstream._moving.value import micros
 from slipstream._roads import paths
-from slipstream._roads.network import StreetNetwork
+from slipstream._roads.street_network import StreetNetwork
+from slipstream._tools.files.staging import staged_folder
 from slipstream._tools.numba_tools import Floats, Ints, Longs, mix
-from slipstream._tools.staging import staged_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -201,11 +201,11 @@ class GeneratedVehicle:
         network = self.network
         if self.home in (start, goal) and (start == self.home or network.is_symmetric):
             if self._tree is None:
-                self._tree = paths.shortest_tree(network.first, network.target, network.cost, self.home, -1)[1]
-            out = paths.path_to(network.source, self._tree, goal if start == self.home else start)
+                self._tree = paths.find_shortest_tree(network.first, network.target, network.cost, self.home, -1)[1]
+            out = paths.trace_path(network.source, self._tree, goal if start == self.home else start)
             return out if start == self.home else self._reverse(out)
-        tree = paths.shortest_tree(network.first, network.target, network.cost, start, goal)[1]
-        return paths.path_to(network.source, tree, goal)
+        tree = paths.find_shortest_tree(network.first, network.target, network.cost, start, goal)[1]
+        return paths.trace_path(network.source, tree, goal)
 
     def _reverse(self, path: Ints) -> Ints:
         """Return the way back: for each edge, the cheapest edge in the other direction."""

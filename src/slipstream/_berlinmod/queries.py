@@ -16,7 +16,7 @@ from slipstream._berlinmod.dataset import Dataset
 from slipstream._errors import BadArgument
 from slipstream._moving import types
 from slipstream._spark import session
-from slipstream._tools.staging import staged_folder
+from slipstream._tools.files.staging import staged_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

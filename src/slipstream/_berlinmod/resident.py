@@ -31,7 +31,7 @@ def small_table(spark: SparkSession, folder: Path, units: int) -> DataFrame:
 
 
 def create_view(spark: SparkSession, folder: Path, name: str, units: int) -> None:
-    """Register a table; it is in memory from now on if all tables of a data set of so many units fit."""
+    """Register a table; it is in memory from now on if all tables of a data set of this size fit."""
     table = spark.read.parquet(str(folder))
     if not fits(spark, units):
         table.createOrReplaceTempView(name)

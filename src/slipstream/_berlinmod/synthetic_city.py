@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from slipstream._roads.graph_building import build
-from slipstream._roads.network import Street, StreetNetwork
+from slipstream._roads.street_network import Street, StreetNetwork
 from slipstream._tools.numba_tools import uniform
 
 #: km/h

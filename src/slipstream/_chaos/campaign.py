@@ -82,11 +82,11 @@ def list_faults(subject: Subject) -> dict[str, list[Make]]:
         "clock": [partial(faults.Skew, seconds=seconds) for seconds in (3600, -3600, 400 * 86400, -86400)],
         "disk": [faults.FullDisk],
         "read-only": [faults.ReadOnly],
-        "damage": [partial(Damage, what=what, how=how) for what, how in _damages(subject)],
+        "damage": [partial(Damage, what=what, how=how) for what, how in _list_damages(subject)],
     }
 
 
-def _damages(subject: Subject) -> Iterator[tuple[str, str]]:
+def _list_damages(subject: Subject) -> Iterator[tuple[str, str]]:
     for what in faults.NEWEST:
         for how in ("cut", "changed"):
             # a byte changed in an append-only table is noticed by its next reader, not by the job
@@ -152,7 +152,7 @@ class Campaign:
         if name != self._name():
             raise BadArgument(
                 f"--out {self.folder} contains another campaign.",
-                hint=f"Resume it with --seed {name.get('seed')} and the job and kinds it was started with.",
+                hint=f"Resume it with --seed {name.get('seed')} and its job and kinds, or --overwrite it.",
                 code="different-job",
             )
         return [Record(**line) for line in lines]
@@ -172,7 +172,7 @@ class Campaign:
         for left in self.folder.glob("chain-*"):
             _remove(left)  # of a killed campaign
         expected = self.run_undisturbed()
-        todo = self._remaining()
+        todo = self._plan_remaining()
         while todo:
             before = len(self.records), self._missed.total()
             with self._create_site() as site:
@@ -185,12 +185,12 @@ class Campaign:
                 )
         return self.records
 
-    def _remaining(self) -> list[Make]:
+    def _plan_remaining(self) -> list[Make]:
         """Return the plan without the faults that were injected already."""
-        done = Counter(_base_kind(record.kind) for record in self.records)
+        done = Counter(_strip_suffix(record.kind) for record in self.records)
         left = []
         for make in plan(random.Random(self.seed), {kind: self.makes[kind] for kind in self.kinds}, self.wanted):
-            if done[kind := _base_kind(make(_NOWHERE).kind)]:
+            if done[kind := _strip_suffix(make(_NOWHERE).kind)]:
                 done[kind] -= 1
             else:
                 left.append(make)
@@ -264,7 +264,7 @@ class Campaign:
         else:
             fault.heal_unnoticed()
         # after the file is restored, no committed output may be missing
-        problem = self._problem(site.out, expected, whole=False)
+        problem = self._find_problem(site.out, expected, whole=False)
         self._record(fault.kind, f"wrong: {problem}" if problem else outcome, said)
 
     def _run_engine(self, site: Site, struck: list[Fault], expected: Committed) -> bool:
@@ -328,7 +328,7 @@ class Campaign:
         if by_itself and not engine.has_advised:
             return f"no advice, code {engine.code}", engine.stderr[-2000:]
         if not isinstance(fault, Damage):
-            problem = self._problem(site.out, expected, whole=engine.code == 0)
+            problem = self._find_problem(site.out, expected, whole=engine.code == 0)
             if problem:
                 return f"wrong: {problem}", engine.stderr[-500:]
         return (ADVISED if by_itself else SAME), engine.stderr[-500:] if by_itself else ""
@@ -345,7 +345,7 @@ class Campaign:
                 self._record("end of a chain", f"stopped without a fault, code {engine.code}", engine.stderr)
                 return True
             return False
-        problem = self._problem(site.out, expected, whole=True)
+        problem = self._find_problem(site.out, expected, whole=True)
         if problem:
             last = struck[-1].kind if struck else "nothing"
             self._record(f"end of a chain, after {last}", f"wrong: {problem}", engine.stderr)
@@ -358,7 +358,7 @@ class Campaign:
                 return
         self._record("end of a chain", "does not come to an end", "")
 
-    def _problem(self, out: Path, expected: Committed, *, whole: bool) -> str:
+    def _find_problem(self, out: Path, expected: Committed, *, whole: bool) -> str:
         """Return what is wrong with the committed output; empty if nothing is."""
         try:
             found = Committed.read(out, state=whole)
@@ -396,7 +396,7 @@ def plan(chance: random.Random, makes: Mapping[str, Sequence[Make]], wanted: int
 _NOWHERE = Site(Path(), Path(), random.Random(0))
 
 
-def _base_kind(kind: str) -> str:
+def _strip_suffix(kind: str) -> str:
     """Return a kind without the suffix in brackets, which depends on the machine."""
     return kind.partition(" (")[0]
 

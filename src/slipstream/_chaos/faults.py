@@ -19,11 +19,11 @@ from pathlib import Path
 
 import psutil
 
-from slipstream._chaos.output_comparison import text_lengths
+from slipstream._chaos.output_comparison import read_text_lengths
 from slipstream._chaos.process import JobProcess
 from slipstream._io.outputs import CHECKPOINT, FOLDER, JOURNAL, last_batch
 from slipstream._linear_road.answer_text import TEXT
-from slipstream._tools.failpoints import OUTPUT_POINTS, VARIABLE
+from slipstream._tools.processes.failpoints import OUTPUT_POINTS, VARIABLE
 
 #: who is killed
 EVERYTHING, DRIVER, JVM, WORKERS = "everything", "driver", "JVM", "Python workers"
@@ -265,8 +265,8 @@ NEWEST: dict[str, Callable[[Path], Path | None]] = {
     "offset file": lambda out: _find_newest(out / CHECKPOINT / "offsets"),
     "commit file": lambda out: _find_newest(out / CHECKPOINT / "commits"),
     "state file": lambda out: _find_newest(out / CHECKPOINT / "state"),
-    "journal": lambda out: _if_exists(out / JOURNAL),
-    "output.csv": lambda out: _if_exists(out / TEXT),
+    "journal": lambda out: _check_exists(out / JOURNAL),
+    "output.csv": lambda out: _check_exists(out / TEXT),
     "log of a table": lambda out: _find_newest(out / FOLDER, "_delta_log/*.json"),
 }
 
@@ -297,7 +297,7 @@ class Damage(Fault):
         whole = file.read_bytes() if file else b""
         if self.what == TEXT:
             # the rest is not committed and is overwritten
-            whole = whole[: text_lengths(last_batch(self.site.out)).get(TEXT, 0)]
+            whole = whole[: read_text_lengths(last_batch(self.site.out)).get(TEXT, 0)]
         if not file or not whole:
             return False
         self._saved = file, whole
@@ -366,7 +366,7 @@ time_t time(time_t *at) {
 """
 
 
-def clock_shim(folder: Path) -> Path | None:
+def build_clock_shim(folder: Path) -> Path | None:
     """Build a library that shifts the wall clock of a process and its children; None without a compiler."""
     source, library = folder / "skew.c", folder / "skew.so"
     if not library.exists() and shutil.which("cc"):
@@ -395,7 +395,7 @@ class Skew(Fault):
 
     def environment(self) -> Mapping[str, str]:
         """Preload the library."""
-        library = clock_shim(self.site.scratch)
+        library = build_clock_shim(self.site.scratch)
         self._file.write_text("0", encoding="utf-8")
         return {"LD_PRELOAD": str(library), "SLIPSTREAM_SKEW": str(self._file)} if library else {}
 
@@ -410,7 +410,7 @@ def _find_newest(folder: Path, pattern: str = "[!.]*") -> Path | None:
     return max(files, key=lambda file: (file.stat().st_mtime_ns, file.name), default=None)
 
 
-def _if_exists(file: Path) -> Path | None:
+def _check_exists(file: Path) -> Path | None:
     return file if file.exists() else None
 
 

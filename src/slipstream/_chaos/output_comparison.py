@@ -58,9 +58,9 @@ class Committed:
             return cls()
         last = batches[-1]
         found = {name: outputs.visible_files(out, name, until=last.batch).read() for name in outputs.output_names(out)}
-        tables = {name: _rows(table) for name, table in found.items()}
+        tables = {name: _list_rows(table) for name, table in found.items()}
         orders = {name: rows for name, table in found.items() if (rows := _sort_rows(name, table))}
-        texts = {name: _lines(out / name, length) for name, length in text_lengths(last).items()}
+        texts = {name: _read_lines(out / name, length) for name, length in read_text_lengths(last).items()}
         journal, tuples, steps = Counter[str](), 0, dict[int, list[Mapping[str, int]]]()
         for batch in batches:
             journal.update(batch.outputs)
@@ -74,18 +74,18 @@ class Committed:
         return not any(self.tables.values())
 
 
-def text_lengths(last: outputs.Batch | None) -> dict[str, int]:
+def read_text_lengths(last: outputs.Batch | None) -> dict[str, int]:
     """Return the committed length of each text file, by the last line of the journal."""
     detail = last.detail if last else {}
     known = ((TEXT, "text_bytes"), (REJECTED, "rejects_bytes"))
     return {name: int(detail[key]) for name, key in known if detail.get(key)}
 
 
-def _rows(table: pa.Table) -> Rows:
-    return Counter(_without_times(table))
+def _list_rows(table: pa.Table) -> Rows:
+    return Counter(_drop_times(table))
 
 
-def _without_times(table: pa.Table) -> list[str]:
+def _drop_times(table: pa.Table) -> list[str]:
     """Return rows without their times."""
     names = [name for name in table.column_names if name not in _WHEN and not name.startswith("_")]
     columns = table.select(names).to_pydict().values()
@@ -100,10 +100,10 @@ def _sort_rows(name: str, table: pa.Table) -> list[str]:
     keys = [column for column in table.column_names if re.fullmatch(r"_q\d+", column)]
     if not keys or name == outputs.REJECTS:
         return []
-    return _without_times(table.sort_by([(key, "ascending") for key in sorted(keys, key=lambda key: int(key[2:]))]))
+    return _drop_times(table.sort_by([(key, "ascending") for key in sorted(keys, key=lambda key: int(key[2:]))]))
 
 
-def _lines(file: Path, length: int) -> list[str]:
+def _read_lines(file: Path, length: int) -> list[str]:
     text = file.read_bytes()[:length].decode()
     return [_drop_emit(line) if file.name == TEXT else line for line in text.splitlines()]
 
@@ -123,13 +123,13 @@ def _read_state(out: Path) -> Iterator[tuple[str, Rows]]:
             yield f"cuboid {name}", Counter(f"{key}: {snapshot[name].get(key)}" for key in keys)
     for place in sorted(out.glob("points/*")):
         trains = [pq.read_table(file) for file in place.glob("train-*.parquet")]
-        yield f"point {place.name}", _distinct_tuples(pa.concat_tables(trains)) if trains else Rows()
+        yield f"point {place.name}", _collect_tuples(pa.concat_tables(trains)) if trains else Rows()
 
 
-def _distinct_tuples(tuples: pa.Table) -> Rows:
+def _collect_tuples(tuples: pa.Table) -> Rows:
     """Return the tuples of trains, each once: a compacted train may still exist next to the original."""
     numbers = tuples[_NUMBER].to_numpy()
-    return _rows(tuples.take(np.unique(numbers, return_index=True)[1]))
+    return _list_rows(tuples.take(np.unique(numbers, return_index=True)[1]))
 
 
 def find_difference(expected: Committed, found: Committed, *, whole: bool, repeatable: bool = True) -> str:
@@ -144,23 +144,25 @@ def find_difference(expected: Committed, found: Committed, *, whole: bool, repea
     'outputs/tolls: 1 of 1 rows missing, such as (7, 2)'
     """
     problems = (
-        *_wrong_tables(expected, found, whole=whole),
-        *_wrong_texts(expected.texts, found.texts, whole=whole),
-        *(_wrong_rows(expected.state, found.state, "", whole=True) if whole else ()),
-        *(_wrong_step(expected, found) if repeatable else ()),
-        *(_wrong_orders(expected.orders, found.orders) if repeatable else ()),
+        *_find_wrong_tables(expected, found, whole=whole),
+        *_find_wrong_texts(expected.texts, found.texts, whole=whole),
+        *(_find_wrong_rows(expected.state, found.state, "", whole=True) if whole else ()),
+        *(_find_wrong_step(expected, found) if repeatable else ()),
+        *(_find_wrong_orders(expected.orders, found.orders) if repeatable else ()),
     )
     return next(iter(problems), "")
 
 
-def _wrong_tables(expected: Committed, found: Committed, *, whole: bool) -> Iterator[str]:
-    yield from _wrong_rows(expected.tables, found.tables, f"{outputs.FOLDER}/", whole=whole)
+def _find_wrong_tables(expected: Committed, found: Committed, *, whole: bool) -> Iterator[str]:
+    yield from _find_wrong_rows(expected.tables, found.tables, f"{outputs.FOLDER}/", whole=whole)
     for name, rows in found.tables.items():
         if rows.total() != found.journal.get(name, 0):
             yield f"{outputs.FOLDER}/{name}: {rows.total()} rows, the journal has {found.journal.get(name, 0)}"
 
 
-def _wrong_rows(expected: Mapping[str, Rows], found: Mapping[str, Rows], folder: str, *, whole: bool) -> Iterator[str]:
+def _find_wrong_rows(
+    expected: Mapping[str, Rows], found: Mapping[str, Rows], folder: str, *, whole: bool
+) -> Iterator[str]:
     for name in sorted({*expected, *found}):
         wanted, given = expected.get(name, Rows()), found.get(name, Rows())
         if extra := given - wanted:
@@ -170,7 +172,7 @@ def _wrong_rows(expected: Mapping[str, Rows], found: Mapping[str, Rows], folder:
             yield f"{folder}{name}: {rows}, such as {next(iter(missing))}"
 
 
-def _wrong_orders(expected: Mapping[str, list[str]], found: Mapping[str, list[str]]) -> Iterator[str]:
+def _find_wrong_orders(expected: Mapping[str, list[str]], found: Mapping[str, list[str]]) -> Iterator[str]:
     """Rows that are right, and not in the order of the undisturbed job."""
     for name, given in found.items():
         wanted = expected.get(name, [])
@@ -179,7 +181,9 @@ def _wrong_orders(expected: Mapping[str, list[str]], found: Mapping[str, list[st
             yield f"{outputs.FOLDER}/{name}, row {at + 1}: {given[at]} is out of order"
 
 
-def _wrong_texts(expected: Mapping[str, list[str]], found: Mapping[str, list[str]], *, whole: bool) -> Iterator[str]:
+def _find_wrong_texts(
+    expected: Mapping[str, list[str]], found: Mapping[str, list[str]], *, whole: bool
+) -> Iterator[str]:
     for name in sorted({*expected, *found}):
         wanted, given = expected.get(name, []), found.get(name, [])
         if given != wanted[: len(given)]:
@@ -190,7 +194,7 @@ def _wrong_texts(expected: Mapping[str, list[str]], found: Mapping[str, list[str
             yield f"{name}: {len(given)} lines, {len(wanted)} expected"
 
 
-def _wrong_step(expected: Committed, found: Committed) -> Iterator[str]:
+def _find_wrong_step(expected: Committed, found: Committed) -> Iterator[str]:
     """Compare with the undisturbed job after the same number of tuples, if it committed at that point."""
     there = expected.steps.get(found.tuples)
     if there is not None and found.tuples and dict(found.journal) not in there:

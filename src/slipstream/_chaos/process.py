@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 from slipstream._io.outputs import JOURNAL
-from slipstream._tools import child_processes
+from slipstream._tools.processes import child_processes
 
 #: seconds within which a job must commit something, or exit after a fault that ends it
 PATIENCE_S = 300.0

@@ -13,7 +13,7 @@ from pathlib import Path
 from slipstream._errors import BadArgument
 from slipstream._runtime.job import FILE
 from slipstream._spark.session import JAVA_OPTIONS, settings
-from slipstream._tools.failpoints import COMPACTION_POINTS, JOB_POINTS, TRIP_POINTS
+from slipstream._tools.processes.failpoints import COMPACTION_POINTS, JOB_POINTS, TRIP_POINTS
 
 #: the first words of a command that runs a job -> the kind of job
 COMMANDS = {("toll",): "toll", ("archive",): "archive", ("network", "run"): "network", ("cuboid", "run"): "cuboid"}

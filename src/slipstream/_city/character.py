@@ -152,15 +152,15 @@ class Character:
     def figures(self) -> list[Figure]:
         """Return the rows of the table."""
         return [
-            *self._totals(),
-            *self._rates(),
-            *self._speeds(),
+            *self._describe_totals(),
+            *self._describe_rates(),
+            *self._describe_speeds(),
             *self._crowds(),
-            *self._requests(),
-            *self._accidents(),
+            *self._describe_requests(),
+            *self._describe_accidents(),
         ]
 
-    def _totals(self) -> list[Figure]:
+    def _describe_totals(self) -> list[Figure]:
         manifest = self.run.manifest
         whole = manifest.seconds == FULL_RUN
         values = {
@@ -175,9 +175,9 @@ class Character:
     def _is_within_run(self, end: int) -> bool:
         return end <= self.run.manifest.seconds + 1
 
-    def _rates(self) -> list[Figure]:
+    def _describe_rates(self) -> list[Figure]:
         rates = [
-            Figure(f"tuples/s, {_moment(start, end)}", self.rate(start, end), self.published(rate))
+            Figure(f"tuples/s, {_format_moment(start, end)}", self.rate(start, end), self.published(rate))
             for start, end, rate in PUBLISHED_RATES
             if self._is_within_run(end)
         ]
@@ -186,14 +186,14 @@ class Character:
             rates.append(Figure("tuples/s, at the end", self.rate(max(0, last - REPORT_EVERY), last)))
         start, end, vehicles = PUBLISHED_VEHICLES
         if self._is_within_run(end):
-            name = f"vehicles on the road, {_moment(start, end)}"
+            name = f"vehicles on the road, {_format_moment(start, end)}"
             rates.append(Figure(name, self.vehicles(start, end), self.published(vehicles)))
         return rates
 
-    def _speeds(self) -> list[Figure]:
+    def _describe_speeds(self) -> list[Figure]:
         last = self.run.manifest.seconds
         speeds = [
-            Figure(f"mean speed in mph, {_moment(start, end)}", self.speed(start, end), speed)
+            Figure(f"mean speed in mph, {_format_moment(start, end)}", self.speed(start, end), speed)
             for start, end, speed in PUBLISHED_SPEEDS
             if self._is_within_run(end)
         ]
@@ -204,14 +204,14 @@ class Character:
         if not self._is_within_run(end):
             return []
         slowest, fastest = CONGESTED
-        name, moment = "cars in the fullest segment", _moment(start, end)
+        name, moment = "cars in the fullest segment", _format_moment(start, end)
         congested = self.crowds.fullest(slowest, fastest)
         return [
             Figure(f"{name} at {slowest} to {fastest} mph, {moment}", congested, PUBLISHED_CROWD),
             Figure(f"{name} at any speed, {moment}", self.crowds.fullest()),
         ]
 
-    def _requests(self) -> list[Figure]:
+    def _describe_requests(self) -> list[Figure]:
         counts = self.run.manifest.counts
         reports = counts[KINDS[POSITION]]
         share = (sum(counts.values()) - reports) / max(1, reports)
@@ -223,14 +223,14 @@ class Character:
             ),
         ]
 
-    def _accidents(self) -> list[Figure]:
+    def _describe_accidents(self) -> list[Figure]:
         manifest = self.run.manifest
         known = bool(manifest.parameters.get("minutes"))
         expected = self.published(manifest.seconds // ACCIDENT_EVERY) if known else None
         return [Figure("accidents", len(manifest.accidents) * self.run.copies, expected)] if known else []
 
 
-def _moment(start: int, end: int) -> str:
+def _format_moment(start: int, end: int) -> str:
     """Return the name of a span of seconds."""
     if end - start == MINUTE:
         return f"minute {end // MINUTE}"
@@ -239,7 +239,7 @@ def _moment(start: int, end: int) -> str:
 
 def characterise(run: Run, spark: SparkSession, *, xway: int | None = None) -> Character:
     """Measure a run; ``xway`` is the expressway whose speeds are shown by segment, by default the first."""
-    shown = shown_expressway(run, xway)
+    shown = choose_expressway(run, xway)
     tuples = run.multiplied(1).dataframe(spark)
     width = REPORT_EVERY * max(1, -(-run.manifest.seconds // (360 * REPORT_EVERY)))
     with task_errors():
@@ -250,12 +250,12 @@ def characterise(run: Run, spark: SparkSession, *, xway: int | None = None) -> C
             _crowds(tuples),
             _count_trips(tuples) if trips is None else trips,
             shown,
-            _speed_map(tuples.where(f"xway = {shown}"), width, run.manifest.seconds),
+            _map_speeds(tuples.where(f"xway = {shown}"), width, run.manifest.seconds),
             width,
         )
 
 
-def shown_expressway(run: Run, xway: int | None) -> int:
+def choose_expressway(run: Run, xway: int | None) -> int:
     """Return the expressway whose speeds are shown by segment: ``xway`` if the run has it, by default the first."""
     known = [expressway.xway for expressway in run.manifest.expressways]
     shown = known[0] if xway is None else xway
@@ -306,7 +306,7 @@ def _count_trips(tuples: DataFrame) -> int:
     return int(row[0]) if row else 0
 
 
-def _speed_map(tuples: DataFrame, width: int, seconds: int) -> Floats:
+def _map_speeds(tuples: DataFrame, width: int, seconds: int) -> Floats:
     speeds = np.full((2, SEGMENTS, -(-seconds // width)), np.nan)
     table = (
         tuples.where(f"type = {POSITION} and dir between 0 and 1 and seg between 0 and {SEGMENTS - 1}")

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from slipstream._city.past import WEEKEND, expected_cars, segment_day, speed_with_cars, stream, vehicle_days
+from slipstream._city.past import WEEKEND, expected_cars, fill_segment_day, fill_vehicle_days, speed_with_cars, stream
 from slipstream._errors import BadInput
 from slipstream._feeds.history import (
     DAYS,
@@ -44,7 +44,7 @@ from slipstream._feeds.history import (
 from slipstream._feeds.run import Run, versions
 from slipstream._feeds.tuples import POSITION, SEGMENTS
 from slipstream._spark.session import task_errors
-from slipstream._tools import staging
+from slipstream._tools.files import staging
 from slipstream._tools.numba_tools import Ints
 from slipstream._tools.progress import task_bar
 
@@ -73,7 +73,7 @@ Batches = Iterator[pa.RecordBatch]
 
 def make_history(run: Run, spark: SparkSession, *, seed: int = 1, replace: bool = False) -> History:
     """Create the history of ``run`` next to it; it appears only when it is complete."""
-    xways = stored_expressways(run)
+    xways = list_stored_expressways(run)
     stride = run.manifest.vid_stride
     needs = len(xways) * EXPRESSWAY_BYTES + run.manifest.vehicles * VEHICLE_BYTES + 4 * stride * TOLL_DAYS
     hint = "--overwrite makes it again; --csv exports the one that is there."
@@ -83,13 +83,17 @@ def make_history(run: Run, spark: SparkSession, *, seed: int = 1, replace: bool 
         segments = _write_segments(spark, stage, seed, xways)
         tolls = _write_tolls(spark, run, stage, seed, xways)
         rows = {"segments": sum(segments["rows"]), "tolls": sum(tolls["rows"])}
-        checks = _checks(segments) | _checks(tolls) | {name: digest_file(stage / name) for name in (TOLLS, TOLL_XWAYS)}
+        checks = (
+            _compute_checks(segments)
+            | _compute_checks(tolls)
+            | {name: digest_file(stage / name) for name in (TOLLS, TOLL_XWAYS)}
+        )
         index = Index(seed, xways, stride, rows["tolls"] // TOLL_DAYS, rows, checks, versions())
         (stage / INDEX).write_text(index.to_json(), encoding="utf-8")
     return History.open(run)
 
 
-def stored_expressways(run: Run) -> tuple[int, ...]:
+def list_stored_expressways(run: Run) -> tuple[int, ...]:
     """Return the stored expressways; reject a run that cannot have a history."""
     xways = tuple(expressway.xway for expressway in run.manifest.expressways)
     most = np.iinfo(np.int16).max
@@ -106,7 +110,7 @@ def stored_expressways(run: Run) -> tuple[int, ...]:
     return xways
 
 
-def _checks(written: dict[str, list[Any]]) -> dict[str, FileDigest]:
+def _compute_checks(written: dict[str, list[Any]]) -> dict[str, FileDigest]:
     files = zip(written["file"], written["bytes"], written["sha256"], strict=True)
     return {file: FileDigest(size, digest) for file, size, digest in files}
 
@@ -116,10 +120,10 @@ def _checks(written: dict[str, list[Any]]) -> dict[str, FileDigest]:
 
 def _write_segments(spark: SparkSession, stage: Path, seed: int, xways: tuple[int, ...]) -> dict[str, list[Any]]:
     todo = spark.createDataFrame([(xway,) for xway in xways], "xway int").repartitionByRange(len(xways), "xway")
-    return _run_tasks(spark, "segment history", todo.mapInArrow(partial(_segment_task, stage, seed), _WRITTEN_SQL))
+    return _run_tasks(spark, "segment history", todo.mapInArrow(partial(_run_segment_task, stage, seed), _WRITTEN_SQL))
 
 
-def _segment_task(stage: Path, seed: int, todo: Batches) -> Batches:
+def _run_segment_task(stage: Path, seed: int, todo: Batches) -> Batches:
     for batch in todo:
         for xway in batch.column("xway").to_pylist():
             yield from _report_written(stage, _write_expressway(stage, seed, xway)).to_batches()
@@ -131,9 +135,9 @@ def _write_expressway(stage: Path, seed: int, xway: int) -> dict[str, int]:
     speeds = speed_with_cars()
     sums = np.zeros((2, *MEANS), dtype=np.int32)
     lav, cnt, toll = values = np.empty((3, CELLS), dtype=np.int32)
-    with _table_file(stage / file, SEGMENT_SCHEMA) as write:
+    with _open_table(stage / file, SEGMENT_SCHEMA) as write:
         for day in range(1, DAYS + 1):
-            segment_day(stream(seed, 2, xway, day), expected_cars(seed, xway, day).ravel(), speeds, lav, cnt, toll)
+            fill_segment_day(stream(seed, 2, xway, day), expected_cars(seed, xway, day).ravel(), speeds, lav, cnt, toll)
             write([np.full(CELLS, day), _MINUTE, np.full(CELLS, xway), _DIRECTION, _SEGMENT, *values])
             sums[:, day_of_week(day) - 1] += values[:2].reshape(2, *MEANS[1:])
     for name, total in zip((speed_file(xway), count_file(xway)), sums, strict=True):
@@ -158,16 +162,16 @@ def _write_tolls(spark: SparkSession, run: Run, stage: Path, seed: int, xways: t
     nowhere = np.lib.format.open_memmap(stage / TOLL_XWAYS, mode="w+", dtype=np.int16, shape=shape)
     nowhere[:] = -1
     nowhere.flush()
-    vehicles = _vehicles(spark, run).selectExpr("vid", "home", f"vid div {RANGE} as part")
+    vehicles = _find_vehicles(spark, run).selectExpr("vid", "home", f"vid div {RANGE} as part")
     todo = vehicles.repartition(min(ranges, 1000), "part").groupBy("part")
 
     def task(vehicles: pa.Table) -> pa.Table:
-        return _toll_task(stage, seed, xways, vehicles)
+        return _run_toll_task(stage, seed, xways, vehicles)
 
     return _run_tasks(spark, "toll history", todo.applyInArrow(task, _WRITTEN_SQL))
 
 
-def _vehicles(spark: SparkSession, run: Run) -> DataFrame:
+def _find_vehicles(spark: SparkSession, run: Run) -> DataFrame:
     """Return the vehicles of the stored run, each with the expressway of its first report."""
     from pyspark.sql import functions as sf
 
@@ -176,28 +180,28 @@ def _vehicles(spark: SparkSession, run: Run) -> DataFrame:
     return reports.groupBy("vid").agg(first)
 
 
-def _toll_task(stage: Path, seed: int, xways: tuple[int, ...], vehicles: pa.Table) -> pa.Table:
+def _run_toll_task(stage: Path, seed: int, xways: tuple[int, ...], vehicles: pa.Table) -> pa.Table:
     """Write the rows of one range of vehicles, to the table and both arrays."""
     vehicles = vehicles.sort_by("vid")
     vids, homes = (vehicles.column(name).to_numpy() for name in ("vid", "home"))
-    tolls, where = toll_rows(seed, vids, homes, xways)
+    tolls, where = draw_toll_rows(seed, vids, homes, xways)
     days = np.arange(1, TOLL_DAYS + 1)
     file = f"tolls/vehicles-{vehicles.column('part')[0].as_py():05d}.parquet"
-    with _table_file(stage / file, TOLL_SCHEMA) as write:
+    with _open_table(stage / file, TOLL_SCHEMA) as write:
         write([vids.repeat(TOLL_DAYS), np.tile(days, vids.size), where.ravel(), tolls.ravel()])
     _put_rows(stage / TOLLS, vids, tolls)
     _put_rows(stage / TOLL_XWAYS, vids, where)
     return _report_written(stage, {file: vids.size * TOLL_DAYS})
 
 
-def toll_rows(
+def draw_toll_rows(
     seed: int, vids: Ints, homes: Ints, xways: tuple[int, ...]
 ) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.int16]]:
     """Return tolls and expressways of some vehicles: one row per vehicle, one column per day."""
     shape = (vids.size, TOLL_DAYS)
     tolls, where = np.empty(shape, dtype=np.uint16), np.empty(shape, dtype=np.int16)
     working = np.array([day_of_week(day) < WEEKEND for day in range(1, TOLL_DAYS + 1)])
-    vehicle_days(stream(seed, 3), vids, homes, np.array(xways, dtype=np.int32), working, tolls, where)
+    fill_vehicle_days(stream(seed, 3), vids, homes, np.array(xways, dtype=np.int32), working, tolls, where)
     return tolls, where
 
 
@@ -235,7 +239,7 @@ def _write_whole_file(file: Path) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def _table_file(file: Path, schema: pa.Schema) -> Iterator[Callable[[list[npt.NDArray[Any]]], None]]:
+def _open_table(file: Path, schema: pa.Schema) -> Iterator[Callable[[list[npt.NDArray[Any]]], None]]:
     """Open a Parquet file; yields a function that adds a row group from columns of numbers."""
     with (
         _write_whole_file(file) as out,

@@ -131,7 +131,7 @@ class ReportBuffer(NamedTuple):
     pos: Ints
 
 
-def new_road(trips: int, room: int) -> Road:
+def make_road(trips: int, room: int) -> Road:
     """Return an empty road with room for ``room`` cars at once."""
 
     def ints(*shape: int, value: int = 0) -> Ints:
@@ -164,14 +164,14 @@ def new_road(trips: int, room: int) -> Road:
     )
 
 
-def new_wrecks(accidents: int) -> Wrecks:
+def make_wrecks(accidents: int) -> Wrecks:
     """Return accidents that have not happened yet."""
     first, second, stopped, detected, cleared = (np.full(accidents, -1, dtype=np.int32) for _ in range(5))
     stage = np.zeros(accidents, dtype=np.int32)
     return Wrecks(stage, first, second, stopped, detected, cleared, np.zeros(accidents))
 
 
-def new_reports(room: int) -> ReportBuffer:
+def make_reports(room: int) -> ReportBuffer:
     """Return an empty buffer for ``room`` reports."""
     return ReportBuffer(
         np.empty(room, dtype=np.int32),
@@ -374,7 +374,7 @@ def pull(road: Road, slot: int, ahead: int) -> float:
 
 
 @compiled
-def worth_it(road: Road, slot: int, leader: int, follower: int, ahead: int, behind: int, bias: float) -> bool:
+def is_worth_it(road: Road, slot: int, leader: int, follower: int, ahead: int, behind: int, bias: float) -> bool:
     """Return whether MOBIL's incentive, own gain plus a share of the followers', is worth a change."""
     gain = pull(road, slot, ahead) - pull(road, slot, leader)
     others = 0.0
@@ -416,7 +416,7 @@ def choose_lanes(road: Road, source: int, goal: int, t: int) -> int:
                 bias += FORESIGHT * (road.v[ahead] - road.v[leader])
             follower = order[place + 1] if place + 1 < n else -1
             bearable = URGENT if road.v[slot] < IMPATIENT else SAFE
-            goes = gap_allows(road, slot, ahead, behind, bearable, CHANGE_GAP) and worth_it(
+            goes = gap_allows(road, slot, ahead, behind, bearable, CHANGE_GAP) and is_worth_it(
                 road, slot, leader, follower, ahead, behind, bias
             )
         if goes:

@@ -67,13 +67,13 @@ def stream(*purpose: int) -> np.uint64:
 
 
 @compiled
-def toll_of(lav: int, cars: int) -> int:
+def compute_toll(lav: int, cars: int) -> int:
     """Return Linear Road's toll for a segment."""
     return 2 * (cars - 50) * (cars - 50) if lav < 40 and cars > 50 else 0
 
 
 @compiled
-def segment_day(start: np.uint64, expected: Floats, speeds: Floats, lav: Ints, cnt: Ints, toll: Ints) -> None:
+def fill_segment_day(start: np.uint64, expected: Floats, speeds: Floats, lav: Ints, cnt: Ints, toll: Ints) -> None:
     """Fill one day of an expressway: cars within 15 % of ``expected``, speeds within 8 % of those for that many."""
     for cell in range(expected.size):
         noise = mix(start + np.uint64(cell))
@@ -82,11 +82,11 @@ def segment_day(start: np.uint64, expected: Floats, speeds: Floats, lav: Ints, c
         cars = max(1, int(expected[cell] * (0.85 + 0.3 * high)))
         cnt[cell] = cars
         lav[cell] = int(speeds[cars] * (0.92 + 0.16 * low))
-        toll[cell] = toll_of(lav[cell], cars)
+        toll[cell] = compute_toll(lav[cell], cars)
 
 
 @compiled
-def vehicle_days(
+def fill_vehicle_days(
     start: np.uint64,
     vids: Ints,
     homes: Ints,
@@ -107,7 +107,7 @@ def vehicle_days(
             else:
                 travels = noise % np.uint64(100) < np.uint64(35 if working[day] else 45)
             crowd = 50 + 1 + int((noise >> np.uint64(8)) % np.uint64(70 if working[day] else 35))
-            tolls[row, day] = segments * toll_of(0, crowd) if travels else 0
+            tolls[row, day] = segments * compute_toll(0, crowd) if travels else 0
             elsewhere = (noise >> np.uint64(24)) % np.uint64(5) == np.uint64(0)
             other = xways[(noise >> np.uint64(32)) % np.uint64(xways.size)]
             where[row, day] = other if elsewhere else homes[row]

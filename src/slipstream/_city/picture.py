@@ -70,7 +70,7 @@ def draw(character: Character) -> Picture:
     with rc_context(STYLE):
         figure = Picture(figsize=(11, 4.2 + 2.7 * len(directions)), dpi=150, layout="constrained")
         figure.get_layout_engine().set(h_pad=0.08, w_pad=0.08, hspace=0.04)  # type: ignore[union-attr, call-arg]
-        figure.suptitle(_title(character), x=0.012, ha="left", fontsize=10, color=INK)
+        figure.suptitle(_format_title(character), x=0.012, ha="left", fontsize=10, color=INK)
         grid = figure.add_gridspec(2 + len(directions), 3, height_ratios=[2.1, *[2.7] * len(directions), 0.55])
         _draw_lines([figure.add_subplot(grid[0, place]) for place in range(3)], character)
         maps = [figure.add_subplot(grid[1 + place, :]) for place in range(len(directions))]
@@ -79,7 +79,7 @@ def draw(character: Character) -> Picture:
     return figure
 
 
-def _title(character: Character) -> str:
+def _format_title(character: Character) -> str:
     manifest = character.run.manifest
     count = f"{character.expressways:g} expressway{'s' if character.expressways != 1 else ''}"
     parts = [
@@ -102,7 +102,7 @@ def _escape(name: str) -> str:
 
 def _draw_lines(axes: list[Axes], character: Character) -> None:
     seconds, length = character.seconds, character.run.manifest.seconds
-    width = _line_bin(length)
+    width = _choose_bin(length)
     bins = -(-length // width)
     covered = np.minimum(width, length - width * np.arange(bins))
     minutes = (width * np.arange(bins) + covered / 2) / MINUTE
@@ -110,20 +110,20 @@ def _draw_lines(axes: list[Axes], character: Character) -> None:
         seconds.sum_by_bin(values, width, bins) for values in (seconds.tuples, seconds.reports, seconds.speed)
     )
     copies = character.run.copies
-    _line(axes[0], minutes, copies * tuples / covered, "Tuples per second", length)
-    _line(axes[1], minutes, copies * reports * REPORT_EVERY / covered, "Vehicles on the road", length)
+    _plot_line(axes[0], minutes, copies * tuples / covered, "Tuples per second", length)
+    _plot_line(axes[1], minutes, copies * reports * REPORT_EVERY / covered, "Vehicles on the road", length)
     with np.errstate(invalid="ignore"):
-        _line(axes[2], minutes, speed / reports, "Mean speed (mph)", length)
+        _plot_line(axes[2], minutes, speed / reports, "Mean speed (mph)", length)
     if character.standard:
         _mark_published(axes, character)
 
 
-def _line_bin(length: int) -> int:
+def _choose_bin(length: int) -> int:
     """Return the seconds per point of a line: a multiple of the report interval, to avoid ripples; about 180 points."""
     return 5 if length < 4 * REPORT_EVERY else REPORT_EVERY * max(1, length // (180 * REPORT_EVERY))
 
 
-def _line(axes: Axes, minutes: Floats, values: Floats, title: str, length: int) -> None:
+def _plot_line(axes: Axes, minutes: Floats, values: Floats, title: str, length: int) -> None:
     axes.set_title(title)
     axes.plot(minutes, values, color=BLUE, linewidth=1.4)
     axes.fill_between(minutes, values, color=BLUE, alpha=0.12, linewidth=0)

@@ -27,7 +27,7 @@ from slipstream._errors import BadArgument
 from slipstream._feeds.run import TRIPS, Accident, Expressway, ExpresswayWriter, Manifest, Run, staged_run, versions
 from slipstream._feeds.tuples import FIELDS, MILE, POSITION, ROAD, SCHEMA
 from slipstream._spark.session import task_errors
-from slipstream._tools.background import Ended, background_task
+from slipstream._tools.processes.background import Ended, background_task
 from slipstream._tools.progress import bar
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def simulate(
         raise BadArgument(
             f"--multiply {multiply} is out of range.", hint="Use 1 or more.", code="out-of-range", found=multiply
         )
-    with staged_run(out, needs_bytes=_estimated_bytes(traffic)) as stage:
+    with staged_run(out, needs_bytes=_estimate_bytes(traffic)) as stage:
         spool = stage.absolute() / SPOOL
         spool.mkdir()
         directions = [Direction(spool, xway, dir_) for xway, dir_ in traffic.directions()]
@@ -103,7 +103,7 @@ def simulate(
     return Run.open(out)
 
 
-def _estimated_bytes(traffic: Traffic) -> int:
+def _estimate_bytes(traffic: Traffic) -> int:
     """Estimate 25 bytes per tuple while spool and run coexist; the rate grows to about 1,900 tuples/s."""
     seconds = np.arange(traffic.seconds)
     tuples = np.minimum(0.4 * traffic.demand * seconds, 1900.0).sum() * traffic.expressways
@@ -127,7 +127,7 @@ def _drive_direction(direction: Direction, traffic: Traffic, seed: int) -> list[
     trips = plan_trips(traffic, seed, direction.xway, direction.dir)
     plan = plan_accidents(traffic, seed, direction.xway, direction.dir)
     room = min(trips.start.size, ROOM) + 1
-    road, wrecks = kernel.new_road(trips.start.size, room), kernel.new_wrecks(plan.when.size)
+    road, wrecks = kernel.make_road(trips.start.size, room), kernel.make_wrecks(plan.when.size)
     incoming = np.zeros(room, dtype=np.int32)
     asked = np.zeros(traffic.seconds, dtype=np.int32)
     east = direction.dir == EAST
@@ -135,7 +135,7 @@ def _drive_direction(direction: Direction, traffic: Traffic, seed: int) -> list[
         for minute in range(traffic.minutes):
             since = minute * MINUTE
             # a car on the road reports twice a minute; a ramp admits one car per second
-            out = kernel.new_reports(2 * (room - int(road.counts[4]) + 100 * MINUTE))
+            out = kernel.make_reports(2 * (room - int(road.counts[4]) + 100 * MINUTE))
             n = kernel.simulate(road, trips, plan, wrecks, out, incoming, since, since + MINUTE, east)
             keys = requests.make_keys(seed, direction.xway, direction.dir, out.trip[:n], out.time[:n])
             times = out.time[:n][requests.has_request(keys, traffic.requests)]
@@ -145,7 +145,7 @@ def _drive_direction(direction: Direction, traffic: Traffic, seed: int) -> list[
             done.flush()
     np.save(direction.file("asked.npy"), asked)
     _spool_trips(direction, trips, road)
-    return _accidents(direction, plan, wrecks, road)
+    return _list_accidents(direction, plan, wrecks, road)
 
 
 def _spool_trips(direction: Direction, trips: kernel.PlannedTrips, road: kernel.Road) -> None:
@@ -157,7 +157,7 @@ def _spool_trips(direction: Direction, trips: kernel.PlannedTrips, road: kernel.
     pq.write_table(table.filter(pa.array(road.began >= 0)), direction.file("trips"))
 
 
-def _accidents(
+def _list_accidents(
     direction: Direction, plan: kernel.AccidentPlan, wrecks: kernel.Wrecks, road: kernel.Road
 ) -> list[list[int]]:
     """Return expressway, direction, lane, position, the two trips, and the times of stop, detection and clearing."""
@@ -240,7 +240,7 @@ def _write_expressway(directions: list[Direction], traffic: Traffic, seed: int) 
     with directions[0].file("minutes").open("ab") as done:
         for minute in range(traffic.minutes):
             parts = [
-                _tuples(d, spool.get_batch(minute), vid, qid, traffic, seed)
+                _make_tuples(d, spool.get_batch(minute), vid, qid, traffic, seed)
                 for d, spool, vid, qid in zip(directions, spools, vids, qids, strict=True)
             ]
             tuples = {name: np.concatenate([part[name] for part in parts]) for name in FIELDS}
@@ -251,7 +251,7 @@ def _write_expressway(directions: list[Direction], traffic: Traffic, seed: int) 
     return writer.close()
 
 
-def _tuples(
+def _make_tuples(
     direction: Direction, batch: pa.RecordBatch, vids: Ints, qids: Ints, traffic: Traffic, seed: int
 ) -> dict[str, Ints]:
     """Return a minute of one direction: its reports, each followed by its request."""

@@ -21,7 +21,7 @@ from defusedxml.ElementTree import iterparse
 
 from slipstream._errors import MALFORMED, BadInput
 from slipstream._feeds.run import MINUTE, ExpresswayWriter, Manifest, Run, staged_run, versions
-from slipstream._feeds.tuple_text import file_size, open_text
+from slipstream._feeds.tuple_text import measure_file, open_text
 from slipstream._feeds.tuples import MAX_SPEED, MILE, POSITION, REPORT_EVERY, ROAD, SCHEMA
 from slipstream._tools.progress import bar, say
 
@@ -72,10 +72,10 @@ def read_map(file: Path) -> dict[str, Edge]:
             hint=_MAP,
             code="unreadable-file",
         )
-    return {name: _edge(file, name, entry) for name, entry in edges.items()}
+    return {name: _parse_edge(file, name, entry) for name, entry in edges.items()}
 
 
-def _edge(file: Path, name: str, entry: Any) -> Edge:
+def _parse_edge(file: Path, name: str, entry: Any) -> Edge:
     try:
         settings = dict(entry)
         ramp = settings.pop("ramp", None)
@@ -124,11 +124,11 @@ class ImportCounts:
 def import_sumo(source: Path, map_file: Path, out: Path) -> Run:
     """Import SUMO floating-car data as a run."""
     edges = read_map(map_file)
-    size = file_size(source)
+    size = measure_file(source)
     tally = ImportCounts()
     with staged_run(out, needs_bytes=size // 20) as stage:
         writer = _Writer(stage, source, tally)
-        for seen in reports(sightings(source, edges, tally)):
+        for seen in reports(read_sightings(source, edges, tally)):
             writer.add(seen)
         (stage / "manifest.json").write_text(writer.finish(map_file).to_json(), encoding="utf-8")
     if tally.capped:
@@ -145,10 +145,10 @@ def reports(seen: Iterator[Sighting]) -> Iterator[Sighting]:
             yield sighting
 
 
-def sightings(source: Path, edges: dict[str, Edge], tally: ImportCounts) -> Iterator[Sighting]:
+def read_sightings(source: Path, edges: dict[str, Edge], tally: ImportCounts) -> Iterator[Sighting]:
     """Return all vehicles on mapped edges, step by step; seconds count from the first step."""
     first = last = None
-    for step in _steps(source):
+    for step in _read_steps(source):
         now = int(_number(source, step, "timestep", "time"))
         if last is not None:
             _check_step(source, last, now)
@@ -172,7 +172,7 @@ def _check_step(source: Path, last: int, now: int) -> None:
         )
 
 
-def _steps(source: Path) -> Iterator[Element]:
+def _read_steps(source: Path) -> Iterator[Element]:
     """Read the time steps; only one step is kept in memory."""
     root = None
     with open_text(source) as contents, bar("importing", source.stat().st_size) as advance:
@@ -244,7 +244,7 @@ class _Writer:
         self._last = seen.second
 
     def _flush(self) -> None:
-        table = self._tuples()
+        table = self._make_tuples()
         xways = table.column("xway").to_numpy()
         for xway in np.unique(xways).tolist():
             if xway not in self._writers:
@@ -252,12 +252,12 @@ class _Writer:
             self._writers[xway].write_minute(table.filter(pa.array(xways == xway)))
         self._minute = []
 
-    def _tuples(self) -> pa.Table:
+    def _make_tuples(self) -> pa.Table:
         seen = self._minute
         speed = np.rint(np.array([s.metres_per_second for s in seen]) * MPH_PER_METRE_PER_SECOND)
         self._tally.capped += int(np.count_nonzero(speed > MAX_SPEED))
         columns = dict.fromkeys(SCHEMA.names, np.full(len(seen), -1))
-        pos = self._feet()
+        pos = self._convert_to_feet()
         columns |= {
             "type": np.full(len(seen), POSITION),
             "time": np.array([s.second for s in seen]),
@@ -271,7 +271,7 @@ class _Writer:
         }
         return pa.table({name: values.astype(np.int32) for name, values in columns.items()}, schema=SCHEMA)
 
-    def _feet(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _convert_to_feet(self) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Return full feet from the western end; the end of the road counts as its last foot."""
         driven = np.array([s.metres for s in self._minute]) * FEET_PER_METRE
         east = np.array([1 - 2 * s.edge.direction for s in self._minute])

@@ -79,7 +79,7 @@ def demand_at(t: int) -> float:
 
 def plan_trips(traffic: Traffic, seed: int, xway: int, direction: int) -> PlannedTrips:
     """Plan the trips of one direction of one expressway."""
-    minutes = [_trips_of_minute(traffic, seed, xway, minute) for minute in range(traffic.minutes)]
+    minutes = [_draw_trips(traffic, seed, xway, minute) for minute in range(traffic.minutes)]
     columns = [np.concatenate(column) for column in zip(*minutes, strict=True)]
     start, entry, exit_, offset, first_speed, desired = columns
     mine = (exit_ > entry) if direction == EAST else (exit_ < entry)
@@ -89,20 +89,20 @@ def plan_trips(traffic: Traffic, seed: int, xway: int, direction: int) -> Planne
     return PlannedTrips(starts, entries, exits, offset[mine], first_speed[mine], desired[mine])
 
 
-def _trips_of_minute(traffic: Traffic, seed: int, xway: int, minute: int) -> list[np.ndarray[Any, Any]]:
+def _draw_trips(traffic: Traffic, seed: int, xway: int, minute: int) -> list[np.ndarray[Any, Any]]:
     """Return start, entry, exit, offset, first speed and desired speed of the trips that start in a minute."""
     random = np.random.Generator(np.random.PCG64([seed, xway, minute, 1]))
     n = random.poisson(MINUTE * traffic.demand * demand_at(minute * MINUTE + MINUTE // 2))
     start = np.sort(random.integers(minute * MINUTE, (minute + 1) * MINUTE, n))
     entry = random.integers(0, SEGMENTS, n)
-    exit_ = _exits(random, entry)
+    exit_ = _draw_exits(random, entry)
     offset = random.uniform(230.0, 520.0, n)
     first_speed = np.clip(random.normal(26.0, 4.0, n), 14.0, 34.0) * MPH
     desired = np.clip(random.normal(57.5, 7.5, n), 42.0, 76.0) * MPH
     return [start, entry, exit_, offset, first_speed, desired]
 
 
-def _exits(random: np.random.Generator, entry: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _draw_exits(random: np.random.Generator, entry: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Draw exit segments: normal(50, 20 miles), different from the entry."""
     exit_ = np.full(entry.size, -1)
     missing = np.arange(entry.size)

@@ -25,8 +25,8 @@ from slipstream._cli.linear_road import bench, describe, exchange, history, rate
 from slipstream._cli.machine import doctor, examples, prepare
 from slipstream._errors import BadArgument, SlipstreamError, Unavailable
 from slipstream._spark import session
-from slipstream._tools import locations
 from slipstream._tools.extras import explain_import
+from slipstream._tools.files import locations
 from slipstream._tools.progress import console
 
 #: the exit code after Ctrl-C, SIGTERM or SIGHUP

@@ -1,4 +1,4 @@
-"""``slipstream archive``: what streamed by becomes trajectories."""
+"""``slipstream archive``: turn a stream of position reports into trajectories."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from slipstream._cli.common.checks import check_folder
-from slipstream._cli.common.inputs import (
+from slipstream._cli.common.input_options import (
     Columns,
     Fields,
     Follow,
@@ -20,7 +20,7 @@ from slipstream._cli.common.inputs import (
     SchemaRegistry,
     check_input,
 )
-from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show
+from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, show
 from slipstream._cli.common.overwriting import Afresh, clear_job
 from slipstream._cli.common.toll_jobs import (
     BatchSeconds,
@@ -33,7 +33,7 @@ from slipstream._cli.common.toll_jobs import (
     Start,
     Until,
     check_pace,
-    find_rejects,
+    check_rejects_of,
     read_feed_settings,
     run_job,
 )
@@ -115,4 +115,4 @@ def archive(
     clear_job(out, overwrite)
     summary = run_job(input_, multiply, out, settings, master, conf)
     show(summary, as_json=as_json, title=f"Archived into {out}")
-    check_rejects(summary["rejects"], summary["rejects"] + summary["tuples"], max_rejects, find_rejects(out, text=text))
+    check_rejects_of(summary, out, max_rejects, text=text)

@@ -17,7 +17,7 @@ from slipstream._cli.common.checks import check_folder, check_new, check_there, 
 from slipstream._cli.common.commands import Family
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, start_spark
 from slipstream._cli.common.overwriting import HINT, Overwrite, replacing
-from slipstream._cli.common.tables import count_nouns, print_table
+from slipstream._cli.common.printed_tables import count_nouns, print_table
 from slipstream._errors import BadArgument
 from slipstream._spark.session import LOCAL
 from slipstream._tools.progress import bar, say

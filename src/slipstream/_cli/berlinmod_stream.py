@@ -13,7 +13,7 @@ from slipstream._cli.common.checks import check_new, check_there
 from slipstream._cli.common.commands import Family
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, start_spark
 from slipstream._cli.common.overwriting import HINT, replacing
-from slipstream._cli.common.tables import count_nouns, format_value, print_table
+from slipstream._cli.common.printed_tables import count_nouns, format_value, print_table
 from slipstream._errors import BadArgument, CheckFailed
 from slipstream._spark.session import LOCAL
 from slipstream._tools.progress import bar, say
@@ -56,7 +56,7 @@ def stream(
     ] = "active",
     limit_rows: Annotated[
         int,
-        typer.Option("--limit-rows", help="Give Q5 continuous only as many events as lead to this many answers."),
+        typer.Option("--limit-rows", help="Give Q5 continuous only as many events as produce this many answers."),
     ] = 5_000_000,
     limit_events: Annotated[
         int | None, typer.Option("--limit-events", help="Use only the first N events of the input.")
@@ -165,7 +165,7 @@ def _print(results: list[Result], *, as_json: bool) -> None:
 def _check(results: list[Result]) -> None:
     if wrong := [f"{result.query} {result.form}" for result in results if result.snapshot_equals_batch is False]:
         raise CheckFailed(
-            f"{', '.join(wrong)}: not what a batch evaluation of the same events gives.",
+            f"{', '.join(wrong)}: differs from a batch evaluation of the same events.",
             hint="Please report it, with the events.",
             code="check-failed",
         )

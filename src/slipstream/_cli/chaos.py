@@ -9,6 +9,7 @@ import typer
 
 from slipstream._cli.common.checks import check_folder
 from slipstream._cli.common.options import Json, show
+from slipstream._cli.common.overwriting import clear
 from slipstream._errors import CheckFailed
 from slipstream._tools.progress import say
 
@@ -41,6 +42,9 @@ def chaos(
     pause_seconds: Annotated[
         float, typer.Option(min=0, metavar="SECONDS", help="How long a paused process stays paused.")
     ] = 60.0,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Delete the campaign in --out first, and start afresh.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Inject faults into a job, and check that its outputs stay the same.
@@ -70,6 +74,7 @@ def chaos(
 
     if len(words) == 1:
         Run.open(Path(words[0]))
+    clear(out, overwrite, NOTES)
     check_folder(out, mark=NOTES)
     from slipstream._chaos.campaign import SHARES, Campaign, read_seed
     from slipstream._chaos.campaign_table import describe_bad
@@ -85,12 +90,12 @@ def chaos(
     bad = describe_bad(records)
     show({"seed": chosen, "faults": len(records), "bad": len(bad)}, as_json=as_json, title=f"Faults in {out}")
     if bad:
-        raise CheckFailed("\n\n".join(bad), hint=f"The same again: --seed {chosen}", code="check-failed")
+        raise CheckFailed("\n\n".join(bad), hint=f"To repeat the campaign: --seed {chosen}", code="check-failed")
 
 
 def _run(campaign: Campaign, out: Path) -> list[Record]:
     """Run the campaign; the report is written even if it is interrupted."""
-    from slipstream._chaos.campaign_table import as_markdown, describe_bad
+    from slipstream._chaos.campaign_table import describe_bad, format_markdown
 
     try:
         return campaign.run()
@@ -101,7 +106,7 @@ def _run(campaign: Campaign, out: Path) -> list[Record]:
         raise
     finally:
         out.mkdir(parents=True, exist_ok=True)
-        (out / "report.md").write_text(as_markdown(campaign.records, campaign.seed), encoding="utf-8")
+        (out / "report.md").write_text(format_markdown(campaign.records, campaign.seed), encoding="utf-8")
 
 
 def add_to(app: typer.Typer) -> None:

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from slipstream._cli.common.checks import check_new, check_writable
 from slipstream._cli.common.commands import Family
-from slipstream._cli.common.inputs import (
+from slipstream._cli.common.input_options import (
     Columns,
     Fields,
     Follow,
@@ -27,7 +27,7 @@ from slipstream._cli.common.inputs import (
 )
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, start_spark
 from slipstream._cli.common.overwriting import HINT, Afresh, Overwrite, clear_job, replacing
-from slipstream._cli.common.tables import format_cell, print_table
+from slipstream._cli.common.printed_tables import format_cell, print_table
 from slipstream._cli.common.toll_jobs import CompactEvery
 from slipstream._cli.common.user_functions import Functions, load_functions
 from slipstream._errors import BadArgument, Unavailable, classify
@@ -110,12 +110,15 @@ def run(
     message_schema: MessageSchema = None,
     schema_registry: SchemaRegistry = "",
     fragments: Annotated[
-        int, typer.Option(min=0, help="The number of fragments, by hash of the key; 0 for one per core.")
+        int,
+        typer.Option(
+            "--parallel", "--fragments", min=0, help="The number of fragments, by hash of the key; 0 for one per core."
+        ),
     ] = 0,
     ranges: Annotated[
         str,
         typer.Option(
-            metavar="KEY,...", help="Fragments by ranges of the key instead: the first key of each except the first."
+            metavar="KEY,...", help="Divide the keys by ranges instead: the first key of every fragment but the first."
         ),
     ] = "",
     batch_files: Annotated[int, typer.Option(min=1, help="Files of a folder in one batch.")] = 1,

@@ -10,7 +10,7 @@ import typer
 
 from slipstream._cli.common.commands import Family
 from slipstream._cli.common.options import Json
-from slipstream._cli.common.tables import count_nouns
+from slipstream._cli.common.printed_tables import count_nouns
 from slipstream._tools.progress import say
 
 Folder = Annotated[Path, typer.Argument(metavar="OUT", help="The --out folder of a job.")]

@@ -56,7 +56,7 @@ def import_(
     if not overwrite:
         check_new(out, hint=HINT)
     from slipstream._roads import road_tables, street_files
-    from slipstream._tools.staging import staged_folder
+    from slipstream._tools.files.staging import staged_folder
 
     street_files.check_kind(file)
     network, repairs = street_files.import_network(file, metres=metres, keep_pieces=keep_pieces)
@@ -111,7 +111,7 @@ def match(
     result: dict[str, Any] = {**counts, "roads": str(roads)}
     (out / _MATCHED).write_text(json.dumps(result), encoding="utf-8")
     if counts["stretches"] > counts["trips"]:
-        say(f"{counts['stretches'] - counts['trips']:,} times no route led on, so a new stretch began.")
+        say(f"New stretches where no route led on: {counts['stretches'] - counts['trips']:,}.")
     show(result, as_json=as_json, title=f"Matched into {out}")
     lost = counts["off"] + counts["jump"]
     check_rejects(lost, lost + counts["on"], max_rejects, out / "points")

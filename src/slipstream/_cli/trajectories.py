@@ -12,11 +12,11 @@ from slipstream._cli.common.checks import check_new, check_there, check_writable
 from slipstream._cli.common.commands import Family
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, start_spark
 from slipstream._cli.common.overwriting import HINT, Overwrite, replacing
-from slipstream._cli.common.tables import count_nouns
+from slipstream._cli.common.printed_tables import count_nouns
 from slipstream._errors import BadArgument
 from slipstream._spark.session import LOCAL
+from slipstream._tools.files.staging import check_makeable
 from slipstream._tools.progress import say
-from slipstream._tools.staging import check_makeable
 
 app = Family(
     name="trajectories",
@@ -189,7 +189,7 @@ def _parse_columns(pairs: list[str]) -> dict[str, str]:
 
 
 def _summarise(made: Any) -> dict[str, Any]:
-    from slipstream._api.trip_origins import count_facts
+    from slipstream._api.trips.trip_origins import count_facts
 
     system = made.system
     return count_facts(made.counts) | {"crs": made.crs or "metres", "system": system.title if system else ""}

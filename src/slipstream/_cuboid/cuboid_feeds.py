@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from slipstream._cuboid.schema import Schema
 from slipstream._errors import BadArgument
-from slipstream._io.formats.encodings import CSV, PARQUET, first_file, guess_encoding
-from slipstream._io.named_feeds import KAFKA, TCP, Definition, Feed, file_fields, make_feed, parquet_schema
+from slipstream._io.formats.encodings import CSV, PARQUET, find_first_file, guess_encoding
+from slipstream._io.named_feeds import KAFKA, TCP, Definition, Feed, make_feed, read_file_fields, read_parquet_schema
 
 
 def list_source_columns(schema: Schema) -> dict[str, str]:
@@ -60,7 +60,7 @@ def _check_exists(where: str, encoding: str, *, follow: bool) -> None:
             code="no-such-file",
             found=where,
         )
-    name = first_file(where)
+    name = find_first_file(where)
     if encoding:
         return
     if not name or not Path(where).exists():
@@ -82,8 +82,10 @@ def _map_by_name(
     where: str, encoding: str, wanted: Mapping[str, str], given: Sequence[str], columns: Mapping[str, str]
 ) -> dict[str, str]:
     """Map fields to columns by case-insensitive names, as far as the fields are known."""
-    types: dict[str, Any] = parquet_schema(where) if encoding == PARQUET else {}
-    named = list(types) or (list(given or file_fields(where)) if encoding == CSV and not where.startswith(TCP) else [])
+    types: dict[str, Any] = read_parquet_schema(where) if encoding == PARQUET else {}
+    named = list(types) or (
+        list(given or read_file_fields(where)) if encoding == CSV and not where.startswith(TCP) else []
+    )
     if not named:
         return {}
     by_name = {name.lower(): name for name in named}

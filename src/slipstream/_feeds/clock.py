@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from slipstream._errors import BadInput
-from slipstream._tools.staging import atomic_write
+from slipstream._tools.files.staging import atomic_write
 from slipstream._tools.strict_json import decode_as, parse_json
 
 FULL_SPEED = 0.0

@@ -1,6 +1,6 @@
 """Parsers for Linear Road lines, JSON objects and trains, with a reason for each rejected line.
 
-A bad line costs no more than a good one: the parser is a kernel that gives every line a verdict.
+A bad line costs no more than a good one: the parser is a kernel that returns a verdict for every line.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def parse_json(chunk: bytes, form: ReportForm = LINEAR_ROAD) -> Parsed:
     """Parse lines of JSON objects with the fifteen field names; a missing field is -1."""
     rows, rejects = [], []
     for line in chunk.splitlines():
-        row = _json_row(line)
+        row = _parse_row(line)
         if isinstance(row, str):
             rejects.append((line, row))
         else:
@@ -120,7 +120,7 @@ def _join_lines(chunks: list[bytes]) -> bytes:
     return b"".join(chunk if chunk.endswith(b"\n") else chunk + b"\n" for chunk in chunks)
 
 
-def _chunks_of(
+def _parse_chunks(
     parse: Callable[[bytes, ReportForm], Parsed], join: Callable[[list[bytes]], bytes]
 ) -> Callable[..., Parsed]:
     """Make a parser for a list of chunks."""
@@ -129,13 +129,13 @@ def _chunks_of(
 
 #: the parser of each encoding: of chunks, and unless it is the benchmark's, the form of the reports in them
 PARSERS: dict[str, Callable[..., Parsed]] = {
-    "text": _chunks_of(parse_text, _join_lines),
-    "json": _chunks_of(parse_json, _join_lines),
-    "train": _chunks_of(parse_trains, b"".join),
+    "text": _parse_chunks(parse_text, _join_lines),
+    "json": _parse_chunks(parse_json, _join_lines),
+    "train": _parse_chunks(parse_trains, b"".join),
 }
 
 
-def _json_row(line: bytes) -> list[int] | str:
+def _parse_row(line: bytes) -> list[int] | str:
     try:
         body = json.loads(line)
     except (ValueError, RecursionError):
@@ -164,7 +164,7 @@ def judge(tuples: Columns, form: ReportForm = LINEAR_ROAD) -> Ints:
         carriers = [which for which, names in CARRIES.items() if name in names]
         if not carriers or name == "type" or (name == "seg" and not form.needs_lanes):
             continue
-        outside = _outside(tuples[name], name, form)
+        outside = _are_outside(tuples[name], name, form)
         if outside.any():
             outside &= np.isin(kind, carriers) & (verdicts == GOOD)
             verdicts[outside] = _OUT_OF_RANGE + number
@@ -174,7 +174,7 @@ def judge(tuples: Columns, form: ReportForm = LINEAR_ROAD) -> Ints:
     return verdicts
 
 
-def _outside(values: Ints, name: str, form: ReportForm) -> Bools:
+def _are_outside(values: Ints, name: str, form: ReportForm) -> Bools:
     least, most = form.limits[name]
     if name == "lane" and form.classes > 1:
         classes, lanes = np.divmod(values, CLASS_STEP)

@@ -32,8 +32,8 @@ import pyarrow.parquet as pq
 
 from slipstream import __version__
 from slipstream._errors import MALFORMED, BadArgument, BadInput
-from slipstream._feeds.tuples import FIELDS, KINDS, POSITION, SCHEMA
-from slipstream._tools import staging
+from slipstream._feeds.tuples import FIELDS, KINDS, SCHEMA
+from slipstream._tools.files import staging
 from slipstream._tools.strict_json import decode_as, parse_json
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def file_name(xway: int) -> str:
     return f"{TUPLES}/expressway-{xway:05d}.parquet"
 
 
-def _footer_digest(file: Path) -> str:
+def _digest_footer(file: Path) -> str:
     """The digest of a Parquet file's footer: reading a damaged one can crash the process."""
     with file.open("rb") as contents:
         contents.seek(-8, 2)
@@ -232,13 +232,13 @@ class ExpresswayWriter:
     def close(self) -> Expressway:
         """Finish the file and return its entry in the manifest."""
         self._writer.close()
-        digests = self._digest.hexdigest(), _footer_digest(self._place)
+        digests = self._digest.hexdigest(), _digest_footer(self._place)
         return Expressway(self.xway, self.file, self._counts, self._first, self._last, *digests)
 
 
 @contextmanager
 def staged_run(out: Path, *, needs_bytes: int = 0) -> Iterator[Path]:
-    """Yield a folder to write a run in; see :func:`slipstream._tools.staging.staged_folder`."""
+    """Yield a folder to write a run in; see :func:`slipstream._tools.files.staging.staged_folder`."""
     with staging.staged_folder(out, needs_bytes=needs_bytes) as stage:
         (stage / TUPLES).mkdir()
         yield stage
@@ -277,7 +277,7 @@ class Run:
         for expressway in self.manifest.expressways:
             file = self.path / expressway.file
             try:
-                if expressway.footer and _footer_digest(file) != expressway.footer:
+                if expressway.footer and _digest_footer(file) != expressway.footer:
                     raise ValueError("the footer differs")
                 footer = pq.read_metadata(file)
                 columns = footer.schema.to_arrow_schema()
@@ -435,7 +435,3 @@ class Run:
             for name in FIELDS
         ]
         return stored.crossJoin(spark.range(self.copies).withColumnRenamed("id", "copy")).select(*columns)
-
-    def position_reports(self, spark: SparkSession) -> DataFrame:
-        """The position reports only."""
-        return self.dataframe(spark).where(f"type = {POSITION}")

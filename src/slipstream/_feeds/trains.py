@@ -111,11 +111,11 @@ def _read_header(chunk: bytes, place: int) -> tuple[int, int, int, int] | None:
     return second, reports, requests, place + _HEADER.size + size
 
 
-def whole_frames(chunk: bytes) -> int:
+def find_whole_frames(chunk: bytes) -> int:
     """The end of the last complete train of a growing feed; the end of the chunk if the rest can never be a train.
 
     >>> train = frame({name: np.zeros(1, np.int32) for name in FIELDS})
-    >>> whole_frames(train + train[:9]) == len(train), whole_frames(train + b"garbage")
+    >>> find_whole_frames(train + train[:9]) == len(train), find_whole_frames(train + b"garbage")
     (True, 37)
     """
     place = 0

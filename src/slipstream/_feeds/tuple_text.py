@@ -39,10 +39,10 @@ _FORM = "A Linear Road line has 15 comma-separated integers."
 
 def import_text(source: Path, out: Path) -> Run:
     """Convert a Linear Road text file to a run; a bad line stops it with an error that gives the line's number."""
-    size = file_size(source)
+    size = measure_file(source)
     with staged_run(out, needs_bytes=size) as stage, bar("importing", size) as advance:
         importer = _Importer(stage, source)
-        for block in _blocks(source):
+        for block in _read_blocks(source):
             importer.add(block)
             advance(_BLOCK)
         manifest = importer.finish()
@@ -50,7 +50,7 @@ def import_text(source: Path, out: Path) -> Run:
     return Run.open(out)
 
 
-def file_size(source: Path) -> int:
+def measure_file(source: Path) -> int:
     """The size of a file to import; refuse one that is missing or empty."""
     if not source.is_file():
         what = "a folder" if source.is_dir() else "no such file"
@@ -74,7 +74,7 @@ def open_text(source: Path) -> Iterator[IO[bytes]]:
         ) from error
 
 
-def _blocks(source: Path) -> Iterator[pa.Table]:
+def _read_blocks(source: Path) -> Iterator[pa.Table]:
     """Read the file in blocks that fit in memory; what Arrow accepts more liberally than we do is checked by line."""
     read = pc.ReadOptions(column_names=list(FIELDS), block_size=_BLOCK, use_threads=False)
     parse = pc.ParseOptions(quote_char=False, ignore_empty_lines=False)
@@ -89,11 +89,13 @@ def _blocks(source: Path) -> Iterator[pa.Table]:
                 plain = plain and _is_plain(block, original)
                 yield block
         except pa.ArrowInvalid as error:
-            raise _first_error(source) or BadInput(f"{source}: {error}", hint=_FORM, code="unreadable-file") from error
+            raise _describe_first_error(source) or BadInput(
+                f"{source}: {error}", hint=_FORM, code="unreadable-file"
+            ) from error
     if not plain:
-        if complaint := _first_error(source):
+        if complaint := _describe_first_error(source):
             raise complaint
-        say(f"{source}: has leading zeros or Windows line ends, which an export will not have.")
+        say(f"{source}: has leading zeros or Windows line ends, which an export will not reproduce.")
 
 
 def _is_plain(block: pa.Table, original: IO[bytes]) -> bool:
@@ -102,7 +104,7 @@ def _is_plain(block: pa.Table, original: IO[bytes]) -> bool:
     return original.read(len(text)) in (text, text[:-1])
 
 
-def _first_error(source: Path) -> BadInput | None:
+def _describe_first_error(source: Path) -> BadInput | None:
     """Describe what is wrong with the first bad line."""
     with open_text(source) as lines:
         for number, text in enumerate(lines, start=1):
@@ -216,7 +218,7 @@ class _Importer:
         table, homes, minutes = table.take(order), homes[order], times[order] // MINUTE
         cuts = np.flatnonzero((np.diff(homes) != 0) | (np.diff(minutes) != 0)) + 1
         for start, end in zip([0, *cuts], [*cuts, len(homes)], strict=True):
-            self._writer(int(homes[start])).write_minute(table.slice(start, end - start))
+            self._open_writer(int(homes[start])).write_minute(table.slice(start, end - start))
         self._vids = max(self._vids, int(table.column("vid").to_numpy().max()) + 1)
         self._qids = max(self._qids, int(table.column("qid").to_numpy().max()) + 1)
 
@@ -227,7 +229,7 @@ class _Importer:
         self._homes.learn(vids[reports], xways[reports])
         return np.maximum(np.where(xways >= 0, xways, self._homes.last_xways(vids)), 0).astype(np.int32)
 
-    def _writer(self, xway: int) -> ExpresswayWriter:
+    def _open_writer(self, xway: int) -> ExpresswayWriter:
         if xway not in self._writers:
             if len(self._writers) == MOST_EXPRESSWAYS:
                 raise BadInput(
@@ -249,12 +251,12 @@ class _Importer:
             vid_stride=self._vids,
             qid_stride=self._qids,
             has_lines=True,
-            final_newline=_ends_with_newline(self._source),
+            final_newline=_has_last_newline(self._source),
             versions=versions(),
         )
 
 
-def _ends_with_newline(source: Path) -> bool:
+def _has_last_newline(source: Path) -> bool:
     last = b""
     with open_text(source) as contents:
         if source.suffix != ".gz":

@@ -106,7 +106,7 @@ def widen(table: pa.Table) -> pa.Table:
     return table
 
 
-def row_batch(seq: int, what: int, arrived: int = 0, chunk: bytes = b"", key: int = 0) -> pa.RecordBatch:
+def make_row_batch(seq: int, what: int, arrived: int = 0, chunk: bytes = b"", key: int = 0) -> pa.RecordBatch:
     """Make a record batch of one row."""
     return pa.record_batch([[key], [seq], [what], [arrived], [chunk]], schema=ARROW)
 
@@ -145,7 +145,7 @@ class Packing(Protocol):
         """The rows that a task returns to Spark."""
 
     def to_json(self) -> dict[str, Any]:
-        """Convert to what ``packing_from_json`` reads."""
+        """Convert to what ``read_packing`` reads."""
 
 
 class RawPacking:
@@ -155,11 +155,11 @@ class RawPacking:
 
     def opening(self, left: int) -> Iterator[pa.RecordBatch]:
         """A single row."""
-        yield row_batch(-left, OPENING)
+        yield make_row_batch(-left, OPENING)
 
     def pack(self, chunks: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:
         """A row for each chunk."""
-        return (row_batch(*chunk[:4]) for chunk in chunks)
+        return (make_row_batch(*chunk[:4]) for chunk in chunks)
 
     def to_json(self) -> dict[str, Any]:
         """No settings."""
@@ -176,20 +176,20 @@ class DecodedPacking(RawPacking):
         """A row for the tuples of each chunk, and one for its rejects."""
         for chunk in chunks:
             if chunk.what != CHUNK:
-                yield row_batch(*chunk[:4])
+                yield make_row_batch(*chunk[:4])
                 continue
             found = self.decoding.decode(chunk.data)
             if found.tuples.num_rows:
-                yield row_batch(chunk.seq, CHUNK, chunk.arrived, to_arrow_stream(narrow(found.tuples)))
+                yield make_row_batch(chunk.seq, CHUNK, chunk.arrived, to_arrow_stream(narrow(found.tuples)))
             if found.rejects.num_rows:
-                yield row_batch(chunk.seq, REJECTED, chunk.arrived, to_arrow_stream(found.rejects))
+                yield make_row_batch(chunk.seq, REJECTED, chunk.arrived, to_arrow_stream(found.rejects))
 
     def to_json(self) -> dict[str, Any]:
         """The decoding."""
         return {"decoding": self.decoding.to_json()}
 
 
-def packing_from_json(body: dict[str, Any]) -> Packing:
+def read_packing(body: dict[str, Any]) -> Packing:
     """Create a packing from JSON."""
     if "reports" in body:
         from slipstream._io.report_packing import ReportPacking
@@ -219,7 +219,7 @@ class ChunkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, openings: int, packing: dict[str, Any] | None = None, control: str = "") -> None:
         self._openings = openings
-        self._packing = packing_from_json(packing or {})
+        self._packing = read_packing(packing or {})
         self._control = Control(Path(control)) if control else None
 
     def initialOffset(self) -> Offset:  # noqa: N802

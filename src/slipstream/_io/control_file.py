@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from slipstream._tools.staging import atomic_write
+from slipstream._tools.files.staging import atomic_write
 
 RUN, PAUSE, STOP = "run", "pause", "stop"
 

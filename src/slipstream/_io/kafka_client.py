@@ -100,7 +100,7 @@ def read_settings(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """
     found: list[tuple[str, str]] = []
     for text in texts:
-        for line in [text] if "=" in text else _lines(Path(text)):
+        for line in [text] if "=" in text else _read_lines(Path(text)):
             key, equals, value = (part.strip() for part in line.partition("="))
             if not equals or not key:
                 raise BadArgument(
@@ -115,7 +115,7 @@ def read_settings(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _lines(file: Path) -> list[str]:
+def _read_lines(file: Path) -> list[str]:
     try:
         lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:

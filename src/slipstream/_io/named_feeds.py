@@ -22,9 +22,9 @@ from slipstream._io.formats.encodings import (
     CSV,
     MESSAGES,
     TRAIN,
-    first_file,
+    find_first_file,
     guess_encoding,
-    header_fields,
+    split_header,
 )
 from slipstream._io.formats.registry import split_settings
 from slipstream._io.kafka_client import Topic
@@ -207,7 +207,7 @@ def make_feed(
 ) -> Feed:
     """Make the feed at ``where``, decoded to the columns of a schema; refuse one that does not fit."""
     encoding = encoding or guess_encoding(where)
-    header = "" if fields or encoding != CSV else _header(where)
+    header = "" if fields or encoding != CSV else _read_header(where)
     named = _split_header(header) if header else list(fields)
     decoding = Decoding(encoding, dict(schema), dict(columns or {}), named, tuple(optional))
     decoding = _with_definition(replace(decoding, framed=where.startswith(KAFKA)), where, definition or Definition())
@@ -261,7 +261,7 @@ def _check_fields(feed: Feed, optional: Sequence[str]) -> None:
     from slipstream._io.formats.registry import Registry
 
     if how.registry:
-        known = messages.registered_fields(feed.encoding, Registry(how.registry, how.access), feed.topic.name)
+        known = messages.list_registered_fields(feed.encoding, Registry(how.registry, how.access), feed.topic.name)
     else:
         known = messages.fields(feed.encoding, how.definition, how.message)
     for name, place in how.places.items():
@@ -275,18 +275,18 @@ def _check_fields(feed: Feed, optional: Sequence[str]) -> None:
             )
 
 
-def file_fields(where: str) -> list[str]:
+def read_file_fields(where: str) -> list[str]:
     """The fields in the header of a CSV file; topics and sockets have none."""
-    return _split_header(_header(where))
+    return _split_header(_read_header(where))
 
 
-def parquet_schema(where: str) -> dict[str, Any]:
+def read_parquet_schema(where: str) -> dict[str, Any]:
     """The columns of a Parquet file, or of the first one in a folder, and their types; empty if there is none yet."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     path = Path(where)
-    file = path / first_file(where) if path.is_dir() else path
+    file = path / find_first_file(where) if path.is_dir() else path
     if not file.is_file():
         return {}
     try:
@@ -298,15 +298,15 @@ def parquet_schema(where: str) -> dict[str, Any]:
 
 
 def _split_header(header: str) -> list[str]:
-    return header_fields(header) if header else []
+    return split_header(header) if header else []
 
 
-def _header(where: str) -> str:
+def _read_header(where: str) -> str:
     """The first line of a CSV file, or of the first one in a folder; topics and sockets have none."""
     if where.startswith((KAFKA, TCP)):
         return ""
     path = Path(where)
-    first = path / first_file(where) if path.is_dir() else path
+    first = path / find_first_file(where) if path.is_dir() else path
     if not first.is_file():
         raise BadArgument(
             f"{where}: no file with a header.",
@@ -330,7 +330,7 @@ def wait_until(query: StreamingQuery, ended: Callable[[dict[str, Any]], bool], l
     If there are several sources, all must have reached it.
     """
     while query.isActive:
-        places = last_offsets(query)
+        places = find_last_offsets(query)
         look(int(places[0].get("second", -1)) if places else -1)
         if places and all(place and ended(place) for place in places):
             return
@@ -349,17 +349,17 @@ def has_ended(place: dict[str, Any]) -> bool:
     return bool(place.get("ended"))
 
 
-def reached_second(until: int) -> Callable[[dict[str, Any]], bool]:
+def has_reached_second(until: int) -> Callable[[dict[str, Any]], bool]:
     """Whether a replay has reached a second."""
     return lambda place: int(place["second"]) >= until
 
 
-def last_offset(query: StreamingQuery) -> dict[str, Any]:
+def find_last_offset(query: StreamingQuery) -> dict[str, Any]:
     """The offset of the first source up to which a query has processed its input; empty before the first batch."""
-    return next(iter(last_offsets(query)), {})
+    return next(iter(find_last_offsets(query)), {})
 
 
-def last_offsets(query: StreamingQuery) -> list[dict[str, Any]]:
+def find_last_offsets(query: StreamingQuery) -> list[dict[str, Any]]:
     """The offsets of all sources up to which a query has processed its input; empty before the first batch."""
     progress = query.lastProgress
     return [_parse_offset(source["endOffset"]) for source in progress["sources"]] if progress else []

@@ -14,7 +14,7 @@ from slipstream._feeds.tuples import FIELDS, LINEAR_ROAD, ReportForm
 from slipstream._io.formats.decoding import FieldRef
 from slipstream._io.formats.encodings import ARROW, CSV, JSON, MESSAGES, PARQUET
 from slipstream._io.formats.ids import is_text
-from slipstream._io.named_feeds import KAFKA, Definition, Feed, file_fields, make_feed, parquet_schema
+from slipstream._io.named_feeds import KAFKA, Definition, Feed, make_feed, read_file_fields, read_parquet_schema
 from slipstream._io.report_packing import CLASS, VID
 
 #: encodings whose fields have names
@@ -42,7 +42,7 @@ def report_feed(
     as_text = columns.get(VID, "").endswith(AS_TEXT)
     if as_text:
         columns[VID] = columns[VID].removesuffix(AS_TEXT)
-    as_text = as_text or is_text(where, encoding, _field(columns, VID), fields, definition, settings)
+    as_text = as_text or is_text(where, encoding, _find_field(columns, VID), fields, definition, settings)
     if encoding in PARSERS and not (encoding == JSON and (columns or as_text)):
         if columns or fields:
             raise BadArgument(
@@ -62,9 +62,9 @@ def report_feed(
         )
     schema = dict.fromkeys((*FIELDS, *([CLASS] if form.classes > 1 else [])), "integer")
     optional = tuple(name for name in schema if name not in form.needed)
-    named = _fields(where, encoding, fields)
+    named = _list_fields(where, encoding, fields)
     if named:
-        schema = {name: type_ for name, type_ in schema.items() if _field(columns, name) in named}
+        schema = {name: type_ for name, type_ in schema.items() if _find_field(columns, name) in named}
         if missing := [name for name in form.needed if name not in schema]:
             raise BadArgument(
                 f"{where}: no field for {', '.join(missing)}.",
@@ -76,7 +76,7 @@ def report_feed(
     columns = {name: field for name, field in columns.items() if name in schema}
     if as_text:
         schema[VID] = "text"
-    without_header = encoding == CSV and (fields or not file_fields(where))
+    without_header = encoding == CSV and (fields or not read_file_fields(where))
     return make_feed(
         where,
         schema,
@@ -95,12 +95,12 @@ def has_text_ids(feed: Feed) -> bool:
     return feed.decoding is not None and feed.decoding.schema[VID] == "text"
 
 
-def _fields(where: str, encoding: str, given: Sequence[str]) -> list[str]:
+def _list_fields(where: str, encoding: str, given: Sequence[str]) -> list[str]:
     """The names of all fields, as far as they are known before reading."""
     if encoding == CSV:
-        return list(given) or file_fields(where) or list(FIELDS)
-    return list(parquet_schema(where)) if encoding == PARQUET else []
+        return list(given) or read_file_fields(where) or list(FIELDS)
+    return list(read_parquet_schema(where)) if encoding == PARQUET else []
 
 
-def _field(columns: Mapping[str, str], name: str) -> str:
+def _find_field(columns: Mapping[str, str], name: str) -> str:
     return FieldRef.parse(columns.get(name, name)).field

@@ -21,7 +21,7 @@ from slipstream._feeds import text_ids
 from slipstream._feeds.lane_parcels import DONE, PROGRESS, Parcel, Progress, Reject, concat_tuples, find_late_in_chunk
 from slipstream._feeds.parse import GOOD, PARSERS, Columns, Parsed, format_lines, judge, reject_reason, select
 from slipstream._feeds.tuples import CLASS_STEP, FIELDS, LINEAR_ROAD, POSITION, ReportForm
-from slipstream._io.chunks import BEHIND, CHUNK, COLUMNS, LAST, OPENING, REJECTED, Chunk, row_batch
+from slipstream._io.chunks import BEHIND, CHUNK, COLUMNS, LAST, OPENING, REJECTED, Chunk, make_row_batch
 from slipstream._io.formats.decoding import Decoding
 from slipstream._tools.numba_tools import Bools, Ints, Longs
 
@@ -58,7 +58,7 @@ class ReportParser:
 def parse_table(table: pa.Table, form: ReportForm = LINEAR_ROAD) -> Parsed:
     """Parse columns of integers to tuples and rejects; vehicles may have text ids."""
     places, found = _encode_ids(table)
-    tuples, fits = _tuples(places, form)
+    tuples, fits = _read_tuples(places, form)
     rejects: list[Reject] = []
     verdicts = np.where(fits, judge(tuples, form), _NOT_INTEGER)
     if CLASS in table.column_names:
@@ -94,7 +94,7 @@ def add_class(tuples: Columns, classes: Longs, form: ReportForm) -> Bools:
     return wrong
 
 
-def _tuples(table: pa.Table, form: ReportForm) -> tuple[Columns, Bools]:
+def _read_tuples(table: pa.Table, form: ReportForm) -> tuple[Columns, Bools]:
     """All fields of tuples, and which tuples fit 32 bits; a missing segment follows from the position."""
     columns: Columns = {}
     fits = np.ones(table.num_rows, np.bool_)
@@ -154,7 +154,7 @@ class ReportPacking:
 
     def opening(self, left: int) -> Iterator[pa.RecordBatch]:
         """A row for every fragment."""
-        return (row_batch(-left, OPENING, key=fragment) for fragment in self.fragments)
+        return (make_row_batch(-left, OPENING, key=fragment) for fragment in self.fragments)
 
     def pack(self, chunks: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:
         """A parcel for every fragment, and the rejects for one of them."""
@@ -179,18 +179,18 @@ class ReportPacking:
             part = self._reject_late(judged)
             parts.append(part)
             count = part.tuples["time"].size
-            newest = DONE if chunk.what == LAST else self._newest_released(part)
+            newest = DONE if chunk.what == LAST else self._find_newest_released(part)
             progress.append((chunk.lane, chunk.seq, newest, chunk.arrived, chunk.what == BEHIND, count))
         if not progress:
             return
         records = np.array(progress, PROGRESS)
         for number, blob in enumerate(self._divide(records, parts)):
-            yield row_batch(0, CHUNK, 0, blob, self.fragments[number])
+            yield make_row_batch(0, CHUNK, 0, blob, self.fragments[number])
         if rejects := [reject for part in parts for reject in part.rejects]:
             here = self.fragments[progress[0][0] % len(self.fragments)]
-            yield row_batch(len(rejects), REJECTED, 0, reject_lines(rejects), here)
+            yield make_row_batch(len(rejects), REJECTED, 0, reject_lines(rejects), here)
 
-    def _newest_released(self, part: Parsed) -> int:
+    def _find_newest_released(self, part: Parsed) -> int:
         """The newest second of a chunk; after a heartbeat, the one that lets all seconds before it be released."""
         newest = int(part.tuples["time"].max()) if part.tuples["time"].size else -1
         return max(newest, part.complete + self.lateness) if part.complete >= 0 else newest
@@ -198,9 +198,9 @@ class ReportPacking:
     def _divide(self, records: Progress, parts: list[Parsed]) -> list[bytes]:
         """The bytes for each fragment or, with text ids, for each part that numbers vehicles."""
         if self.named:
-            return [parcel.encode() for parcel in named_parcels(records, parts, len(self.fragments))]
+            return [parcel.encode() for parcel in make_named_parcels(records, parts, len(self.fragments))]
         whole = Parcel(records, concat_tuples([part.tuples for part in parts]))
-        return [parcel.encode() for parcel in parcels_by_fragment(whole, len(self.fragments))]
+        return [parcel.encode() for parcel in make_fragment_parcels(whole, len(self.fragments))]
 
     def _reject_late(self, given: Parsed) -> Parsed:
         """Reject the tuples of a chunk that are late compared with others of the same chunk."""
@@ -229,7 +229,7 @@ class NamedParcel(NamedTuple):
         return cls(Parcel.decode(blob[4:end]), text_ids.decode(blob[end:]))
 
 
-def named_parcels(progress: Progress, parsed: Sequence[Parsed], parts: int) -> list[NamedParcel]:
+def make_named_parcels(progress: Progress, parsed: Sequence[Parsed], parts: int) -> list[NamedParcel]:
     """Make a parcel for each part that numbers vehicles, with all progress and the tuples of its vehicles."""
     tuples, every = merge_named(
         [(one.tuples, text_ids.concat_texts(()) if one.names is None else one.names) for one in parsed]
@@ -260,7 +260,7 @@ def assign_fragments(tuples: Columns, fragments: int) -> Ints:
     return np.where(tuples["type"] == POSITION, tuples["xway"], tuples["vid"]) % fragments
 
 
-def parcels_by_fragment(whole: Parcel, fragments: int) -> list[Parcel]:
+def make_fragment_parcels(whole: Parcel, fragments: int) -> list[Parcel]:
     """Make a parcel for each fragment, with all progress and its own tuples."""
     return divide(whole, assign_fragments(whole.tuples, fragments), fragments)
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from slipstream._io.chunks import CHUNK, ChunkReader, read_arrow_stream
 from slipstream._io.formats.decoding import TYPES
 from slipstream._io.named_feeds import Feed, is_live
-from slipstream._tools import temporary
+from slipstream._tools.files import temporary
 
 #: how many tuples are looked at for columns without values, and for how long
 _LOOK, _LOOK_SECONDS = 1000, 1.0
@@ -29,7 +29,7 @@ def sample(feed: Feed, most: int, seconds: float) -> pa.Table:
     if is_live(feed.where):
         return none
     found, count, until = [none], 0, time.monotonic() + seconds
-    for tuples in _tuples(feed, most):
+    for tuples in _read_tuples(feed, most):
         found.append(tuples.select(none.column_names))
         count += tuples.num_rows
         if count >= most or time.monotonic() > until:
@@ -55,7 +55,7 @@ def describe_empty_columns(feed: Feed) -> str:
     )
 
 
-def _tuples(feed: Feed, most: int) -> Iterator[pa.Table]:
+def _read_tuples(feed: Feed, most: int) -> Iterator[pa.Table]:
     """Yield the tuples of a feed, chunk by chunk, up to its end at the first call."""
     with tempfile.TemporaryDirectory(prefix="sample-", dir=temporary.folder()) as folder:
         reader = feed.source(Path(folder)).streamReader(None)  # type: ignore[arg-type]

@@ -278,5 +278,5 @@ def read_settings(file: Path) -> GeneralRules:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise BadArgument(f"{file}: {error}.", hint="It is a TOML file.", code="no-such-file") from error
+        raise BadArgument(f"{file}: {error}.", hint="The file must be TOML.", code="no-such-file") from error
     return parse_settings(text, str(file))

@@ -30,7 +30,7 @@ class Rules:
     """One edition of Linear Road, or custom rules.
 
     ``toll`` maps the average speeds and car counts of many segments to their tolls. With ``road``, the settings of a
-    real road, it gets one argument with more to go by; :meth:`general` makes such rules.
+    real road, it gets one argument with more information; :meth:`general` makes such rules.
 
     >>> flat = Rules("flat", toll=lambda lav, cars: np.where(cars > 10, 100, 0))
     >>> flat.toll(np.array([30, 30]), np.array([5, 50])).tolist()

@@ -119,7 +119,7 @@ def squishes(m: MPoints, most: Longs) -> Bools:
 
 
 def sampled(m: MPoints, every: Longs) -> MPoints:
-    """Return the positions ``every`` so many microseconds from the begin of each sequence, and at its end."""
+    """Return the positions at intervals of ``every`` microseconds from the start of each sequence, and at its end."""
     found = sequences(m)
     step = every[found.row]
     begin, end = m.t[found.first], m.t[found.last]

@@ -70,7 +70,9 @@ class Reading:
         readers = {GPX: self._gpx, CSV: self._csv, WKT: self._wkt, MFJSON: self._mfjson}
         if format is None:
             raise BadArgument(
-                f"{path}: in which format?", hint="Give format=: gpx, csv, wkt or mfjson.", code="wrong-file-type"
+                f"{path}: cannot tell the format from the name.",
+                hint="Give format=: gpx, csv, wkt or mfjson.",
+                code="wrong-file-type",
             )
         return readers[format](path)
 
@@ -155,7 +157,7 @@ def _place_columns(path: Path) -> tuple[str, str]:
     found = next((pair for pair in PLACES if set(pair) <= set(head)), None)
     if found is None:
         raise BadInput(
-            f"{path}, line 1: which columns are the place?",
+            f"{path}, line 1: no columns for the place were found.",
             hint=f"Give x= and y=, of: {', '.join(head)}.",
             code="unknown-column",
         )

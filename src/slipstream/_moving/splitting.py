@@ -26,7 +26,7 @@ def each_period(m: MPoints, periods: Periods) -> tuple[Longs, Listed]:
 
 
 def by_time(m: MPoints, every: Longs) -> Listed:
-    """Return the points in each span of ``every`` so many microseconds since 1970 that they are defined in."""
+    """Return the points in each span of ``every`` microseconds since 1970 in which they are defined."""
     n = len(m.rows) - 1
     filled = np.flatnonzero(np.diff(m.rows) > 0)
     step = every[filled]
@@ -48,7 +48,7 @@ def by_sequence(m: MPoints, found: Sequences | None = None) -> Listed:
 
 
 def at_gaps(m: MPoints, longest: Longs) -> Listed:
-    """Return the movements between silences: units longer than so many microseconds belong to none.
+    """Return the movements between silences: units longer than this many microseconds belong to none.
 
     Sequences between which no more time passes stay together.
     """

@@ -27,7 +27,7 @@ def _steps(m: MPoints, of: Sequences, value: Floats, t: Longs) -> Temporals:
 
 
 def _with_units(m: MPoints, least: int = 1) -> Sequences:
-    """Return the sequences of at least so many units."""
+    """Return the sequences of at least this many units."""
     found = sequences(m)
     kept = found.last - found.first >= least
     return Sequences(*(values[kept] for values in found))

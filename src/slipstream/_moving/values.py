@@ -291,7 +291,7 @@ def _linear_distances(moving: MReals) -> Temporals:
     keep[:, 1] = (places[:, 1] > places[:, 0]) & (places[:, 1] < places[:, 2])
     keep[:, 2] = places[:, 2] > places[:, 0]
     joined = np.append(False, (row[1:] == row[:-1]) & (begin[1:] == end[:-1]))[: len(row)]
-    # a unit that begins where and as the previous one ended goes on with it
+    # a unit that begins where and as the previous one ended continues it
     values = value.reshape(-1, 3)
     same = np.isclose(values[1:, 0], values[:-1, 2], atol=1e-6)
     joined[1:] &= same

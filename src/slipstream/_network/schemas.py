@@ -45,7 +45,7 @@ from slipstream._network.flow import LIST
 from slipstream._network.sql import box_expressions
 from slipstream._network.sql.sql_values import Untranslatable
 from slipstream._network.sql.vector import translate
-from slipstream._sql.allowed import MAX_GROWTH, max_growth
+from slipstream._sql.allowed import MAX_GROWTH, bound_growth
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -642,7 +642,7 @@ class _Checker:
         for name, text in wanted.items():
             self._checked.types[text, _format_schema(schema)] = found[name]
             if found[name] == "text":
-                self._longest = max(self._longest, max_growth(text, schema))
+                self._longest = max(self._longest, bound_growth(text, schema))
         return found
 
     def _stored_tables(self, where: str, text: str) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from slipstream._errors import BadArgument
-from slipstream._roads.network import StreetNetwork
+from slipstream._roads.street_network import StreetNetwork
 from slipstream._tools.numba_tools import Bools, Floats, Longs
 
 
@@ -32,15 +32,15 @@ def find_corridor(
 ) -> Corridor:
     """Return the road of a ref or a name, or of the edges of each direction in order."""
     if sum(map(bool, (ref, name, edges))) != 1:
-        raise BadArgument("corridor: which road?", hint="Give ref=, name= or edges=.", code="missing-value")
+        raise BadArgument("corridor: no road is named.", hint="Give ref=, name= or edges=.", code="missing-value")
     if edges:
         return _measure(network, [_check_path(network, path) for path in edges])
-    chosen = _labelled(network, ref or name, network.refs if ref else network.names)
-    first = _longest_path(network, chosen)
+    chosen = _find_labelled(network, ref or name, network.refs if ref else network.names)
+    first = _find_longest_path(network, chosen)
     rest = chosen.copy()
     rest[first] = False
     reverse = network.reverse[first]
-    other = _longest_path(network, rest) if rest.any() else []
+    other = _find_longest_path(network, rest) if rest.any() else []
     if (reverse >= 0).all():  # a road without a median: the same line, driven the other way
         other = reverse[::-1].tolist()
     return _measure(network, [first, other])
@@ -62,7 +62,7 @@ def make_table(corridor: Corridor, route: int, segment: float) -> pa.Table:
     )
 
 
-def _labelled(network: StreetNetwork, wanted: str, texts: np.ndarray[tuple[int], np.dtype[np.str_]]) -> Bools:
+def _find_labelled(network: StreetNetwork, wanted: str, texts: np.ndarray[tuple[int], np.dtype[np.str_]]) -> Bools:
     """Return which edges have a ref or a name; a sign may have several refs, divided by semicolons."""
     label = np.array([wanted in [part.strip() for part in text.split(";")] for text in texts.tolist()], np.bool_)
     chosen = label[network.label]
@@ -77,16 +77,18 @@ def _labelled(network: StreetNetwork, wanted: str, texts: np.ndarray[tuple[int],
     return np.asarray(chosen)
 
 
-def _longest_path(network: StreetNetwork, chosen: Bools) -> list[int]:
+def _find_longest_path(network: StreetNetwork, chosen: Bools) -> list[int]:
     """Return the longest of the paths that edges form; at a fork, the way straight on.
 
     Ramps have the same ref: of the edges that could continue a path, the one in its direction does.
     """
     left, best, best_metres = set(np.flatnonzero(chosen).tolist()), list[int](), -1.0
     while left:
-        start = min(left, key=lambda edge: (_before(network, chosen, edge), network.x[network.source[edge]], edge))
+        start = min(
+            left, key=lambda edge: (_count_before(network, chosen, edge), network.x[network.source[edge]], edge)
+        )
         path, edge = [start], start
-        while (following := _after(network, left - set(path), edge)) is not None:
+        while (following := _find_next(network, left - set(path), edge)) is not None:
             path.append(following)
             edge = following
         left -= {*path, *network.reverse[path].tolist()}
@@ -96,23 +98,25 @@ def _longest_path(network: StreetNetwork, chosen: Bools) -> list[int]:
     return best
 
 
-def _before(network: StreetNetwork, chosen: Bools, edge: int) -> int:
+def _count_before(network: StreetNetwork, chosen: Bools, edge: int) -> int:
     """Return how many edges of the road lead to an edge."""
     into = np.flatnonzero(chosen & (network.target == network.source[edge]))
     return int(np.count_nonzero(into != network.reverse[edge]))
 
 
-def _after(network: StreetNetwork, left: set[int], edge: int) -> int | None:
+def _find_next(network: StreetNetwork, left: set[int], edge: int) -> int | None:
     """Return the edge of the road that goes straight on, if there is one."""
     node = int(network.target[edge])
     onward = [
         e for e in range(network.first[node], network.first[node + 1]) if e in left and e != network.reverse[edge]
     ]
-    heading = _heading(network.places(edge)[-2:])
-    return max(onward, key=lambda e: (float(np.dot(heading, _heading(network.places(e)[:2]))), -e), default=None)
+    heading = _compute_heading(network.places(edge)[-2:])
+    return max(
+        onward, key=lambda e: (float(np.dot(heading, _compute_heading(network.places(e)[:2]))), -e), default=None
+    )
 
 
-def _heading(ends: Floats) -> Floats:
+def _compute_heading(ends: Floats) -> Floats:
     step = ends[1] - ends[0]
     return np.asarray(step / max(float(np.hypot(*step)), 1e-9))
 

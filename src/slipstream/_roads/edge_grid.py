@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from slipstream._roads.network import StreetNetwork
+from slipstream._roads.street_network import StreetNetwork
 from slipstream._tools.numba_tools import Floats, Ints, Longs, compiled
 
 #: cells of the largest grid

@@ -1,4 +1,4 @@
-"""Build a street network: streets are split where they meet, cleaned, and joined to a graph; what was repaired is told.
+"""Build a street network: streets are split where they meet, cleaned, and joined to a graph; repairs are counted.
 
 Streets of files with numbered nodes (OpenStreetMap, SUMO) meet at shared nodes only, so a bridge does not cross what is
 below it. Streets of files without (lists of lines) meet where they cross or touch, on the same layer.
@@ -16,7 +16,7 @@ import numpy as np
 import shapely
 
 from slipstream._errors import BadInput
-from slipstream._roads.network import CLASSES, KMH, OTHER, Street, StreetNetwork, find_strong
+from slipstream._roads.street_network import CLASSES, KMH, OTHER, Street, StreetNetwork, find_strong
 
 #: km/h; a street with a lower limit is closed
 SLOWEST = 1e-3
@@ -29,7 +29,7 @@ Turn = tuple[int, Hashable, int, bool]
 
 @dataclass
 class Repairs:
-    """What was wrong with a file of streets, and was left out or mended."""
+    """What was wrong with a file of streets, and was left out or repaired."""
 
     streets: int = 0
     closed: int = 0
@@ -91,7 +91,7 @@ def finish(draft: Draft, where: str, *, keep_pieces: bool = False) -> StreetNetw
             hint="A street needs a positive speed limit and two points.",
             code="empty-input",
         )
-    chains = _chains(pieces)
+    chains = _join_chains(pieces)
     kept = _drop_pieces(chains, places, repairs, keep_pieces)
     network = _assemble(kept, places, draft)
     if network.nodes < 2:
@@ -113,7 +113,7 @@ def _check_range(places: dict[Hashable, Place], where: str) -> None:
         )
 
 
-def _key(place: Place) -> Place:
+def _make_key(place: Place) -> Place:
     return round(place[0], 6), round(place[1], 6)
 
 
@@ -128,7 +128,7 @@ def _merge_twins(draft: Draft) -> list[Street]:
 
     for street in draft.streets:
         for (x0, y0, x1, y1), (a, b) in zip(street.segments, pairwise(street.nodes), strict=bool(street.nodes)):
-            if _key((x0, y0)) == _key((x1, y1)) and first(a) != first(b):
+            if _make_key((x0, y0)) == _make_key((x1, y1)) and first(a) != first(b):
                 same[first(b)] = first(a)
     if not same:
         return draft.streets
@@ -144,7 +144,7 @@ def _read_pieces(
     for number in numbers:
         street = streets[number]
         for i, (x0, y0, x1, y1) in enumerate(street.segments):
-            ends = _key((x0, y0)), _key((x1, y1))
+            ends = _make_key((x0, y0)), _make_key((x1, y1))
             keys: tuple[Hashable, Hashable] = (street.nodes[i], street.nodes[i + 1]) if street.nodes else ends
             if keys[0] == keys[1]:
                 repairs.zero_length += 1
@@ -163,10 +163,10 @@ def _split(pieces: list[_Piece], streets: list[Street], places: dict[Hashable, P
     one, other = shapely.STRtree(lines).query(lines, predicate="intersects")
     meet = shapely.get_coordinates(shapely.intersection(lines[one], lines[other]), return_index=True)
     layer = [streets[piece.street].tags.layer for piece in pieces]
-    ends = _street_ends(pieces)
+    ends = _find_street_ends(pieces)
     cuts: dict[int, set[Place]] = {}
     for (x, y), pair in zip(meet[0].tolist(), meet[1].tolist(), strict=True):
-        place, mine, theirs = _key((x, y)), int(one[pair]), int(other[pair])
+        place, mine, theirs = _make_key((x, y)), int(one[pair]), int(other[pair])
         if mine != theirs and (layer[mine] == layer[theirs] or place in ends[theirs] or place in ends[mine]):
             cuts.setdefault(mine, set()).add(place)
     out = []
@@ -178,7 +178,7 @@ def _split(pieces: list[_Piece], streets: list[Street], places: dict[Hashable, P
     return list({frozenset((piece.a, piece.b)): piece for piece in out}.values())
 
 
-def _street_ends(pieces: list[_Piece]) -> list[set[Hashable]]:
+def _find_street_ends(pieces: list[_Piece]) -> list[set[Hashable]]:
     """Return for each segment where its street begins and ends: the places that it has an odd number of times."""
     ends: dict[int, set[Hashable]] = {}
     for piece in pieces:
@@ -186,7 +186,7 @@ def _street_ends(pieces: list[_Piece]) -> list[set[Hashable]]:
     return [ends[piece.street] for piece in pieces]
 
 
-def _chains(pieces: list[_Piece]) -> list[_Edge]:
+def _join_chains(pieces: list[_Piece]) -> list[_Edge]:
     """Join pieces to polylines between nodes: a place where exactly two pieces of one street meet is not a node."""
     around: dict[Hashable, list[int]] = {}
     for i, piece in enumerate(pieces):
@@ -293,7 +293,7 @@ def _assemble(edges: list[_Edge], places: dict[Hashable, Place], draft: Draft) -
         length=length,
         reverse=_pair_up(directed),
         forward=np.array([one.forward for one in directed]),
-        kind=np.array([_class(street.tags.kind) for street in streets], np.uint8),
+        kind=np.array([_find_class(street.tags.kind) for street in streets], np.uint8),
         layer=np.array([street.tags.layer for street in streets], np.int32),
         structure=np.array([street.tags.structure for street in streets], np.uint8),
         way=np.array([street.tags.way for street in streets], np.int64),
@@ -310,7 +310,7 @@ def _limit(street: Street, forward: bool) -> float:
     return street.vmax if forward or back is None else back
 
 
-def _class(kind: str) -> int:
+def _find_class(kind: str) -> int:
     return CLASSES.index(kind) if kind in CLASSES else OTHER
 
 

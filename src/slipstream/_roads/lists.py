@@ -16,16 +16,16 @@ import numpy as np
 from slipstream._errors import MALFORMED, BadInput
 from slipstream._moving import plane
 from slipstream._roads.graph_building import Draft, Place
-from slipstream._roads.network import BRIDGE, TUNNEL, Street, Tags
 from slipstream._roads.projecting import Line, project
-from slipstream._roads.signs import default_limit, is_set, read_layer, read_limit, read_oneway
+from slipstream._roads.signs import find_default_limit, is_set, read_layer, read_limit, read_oneway
+from slipstream._roads.street_network import BRIDGE, TUNNEL, Street, Tags
 from slipstream._tools.strict_json import parse_json
 
 _DEGREES = {"urn:ogc:def:crs:OGC:1.3:CRS84", "urn:ogc:def:crs:EPSG::4326", "EPSG:4326", "OGC:CRS84"}
 HINT = "Project them to metres first (for example with slipstream.{plane}); if they are metres, use --metres."
 
 
-def metre_streets(streets: Iterable[Street], path: Path, *, metres: bool) -> list[Street]:
+def require_metres(streets: Iterable[Street], path: Path, *, metres: bool) -> list[Street]:
     """Return streets in metres; reject coordinates that look like degrees unless ``metres`` is set."""
     read = list(streets)
     places = np.array([segment for street in read for segment in street.segments], dtype=float).reshape(-1, 2)
@@ -65,7 +65,7 @@ def read_nested_list(path: Path) -> list[Any]:
             done = stack.pop()
             stack[-1].append(done)
         else:
-            stack[-1].append(_atom(word))
+            stack[-1].append(_parse_atom(word))
     if len(stack) != 1 or not stack[0]:
         raise BadInput(
             f"{path}: truncated, {len(stack) - 1} brackets are open.",
@@ -75,14 +75,14 @@ def read_nested_list(path: Path) -> list[Any]:
     return cast(list[Any], stack[0][0])
 
 
-def _atom(word: str) -> Any:
+def _parse_atom(word: str) -> Any:
     try:
         return float(word)
     except ValueError:
         return word
 
 
-def secondo_streets(path: Path) -> Iterator[Street]:
+def read_secondo_streets(path: Path) -> Iterator[Street]:
     """Read ``(OBJECT streets () (rel (tuple ((Vmax real) (GeoData line)))) (...))``."""
     tree, number = read_nested_list(path), 0
     try:
@@ -102,7 +102,7 @@ def secondo_streets(path: Path) -> Iterator[Street]:
 # --- CSV
 
 
-def csv_streets(path: Path) -> Iterator[Street]:
+def read_csv_streets(path: Path) -> Iterator[Street]:
     """Read ``Id,Vmax,X1,Y1,X2,Y2``: rows with the same Id are one street."""
     rows = csv.DictReader(io.StringIO(read_text(path), newline=""))
     wanted = ("Id", "Vmax", "X1", "Y1", "X2", "Y2")
@@ -129,7 +129,7 @@ def csv_streets(path: Path) -> Iterator[Street]:
 # --- GeoJSON
 
 
-def geojson_streets(path: Path) -> Draft:
+def read_geojson_streets(path: Path) -> Draft:
     """Read a FeatureCollection of lines; their properties are those of OpenStreetMap, or ``vmax`` in km/h.
 
     In degrees, unless its reference system is called "metres".
@@ -179,7 +179,7 @@ def _read_properties(values: dict[str, Any], number: int) -> tuple[float, Tags]:
     texts = {name: "" if value is None else str(value) for name, value in values.items()}
     kind = texts.get("highway", texts.get("class", ""))
     given = texts.get("vmax", texts.get("maxspeed", ""))
-    vmax = read_limit(given) if given else default_limit(kind)
+    vmax = read_limit(given) if given else find_default_limit(kind)
     if vmax is None:
         raise ValueError(f"{given!r} is not a speed limit")
     structure = BRIDGE * is_set(texts.get("bridge", "")) | TUNNEL * is_set(texts.get("tunnel", ""))

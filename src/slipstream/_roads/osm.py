@@ -8,9 +8,9 @@ from typing import Any
 
 from slipstream._errors import MALFORMED, BadInput
 from slipstream._roads.graph_building import Draft, Repairs, Turn
-from slipstream._roads.network import BRIDGE, CLASSES, TUNNEL, Tags
 from slipstream._roads.projecting import Line, project
-from slipstream._roads.signs import default_limit, is_set, read_layer, read_limit, read_oneway
+from slipstream._roads.signs import find_default_limit, is_set, read_layer, read_limit, read_oneway
+from slipstream._roads.street_network import BRIDGE, CLASSES, TUNNEL, Tags
 
 _FOR_CARS = frozenset(CLASSES) - {"other"}
 #: ways of a car park, or to a house: no vehicle drives through
@@ -18,7 +18,7 @@ _ENDS = ("parking_aisle", "driveway", "drive-through", "emergency_access")
 _CLOSED = ("no", "private", "agricultural", "forestry", "delivery")
 
 
-def osm_streets(path: Path) -> Draft:
+def read_osm_streets(path: Path) -> Draft:
     """Read the roads, in the metres of the UTM zone of their centre."""
     import osmium
 
@@ -69,7 +69,7 @@ def _is_closed(tags: Mapping[str, str]) -> bool:
 
 def _read_tags(tags: Mapping[str, str], way: int) -> tuple[float, Tags]:
     kind = tags["highway"]
-    usual = read_limit(tags.get("maxspeed", "")) or default_limit(kind)
+    usual = read_limit(tags.get("maxspeed", "")) or find_default_limit(kind)
     ahead, back = (read_limit(tags.get(f"maxspeed:{side}", "")) or usual for side in ("forward", "backward"))
     structure = BRIDGE * is_set(tags.get("bridge", "")) | TUNNEL * is_set(tags.get("tunnel", ""))
     return ahead, Tags(

@@ -37,7 +37,7 @@ def sift_down(heap: Floats, nodes: Ints, size: int) -> None:
 
 
 @compiled
-def shortest_tree(first: Ints, target: Ints, cost: Floats, source: int, goal: int) -> tuple[Floats, Ints]:
+def find_shortest_tree(first: Ints, target: Ints, cost: Floats, source: int, goal: int) -> tuple[Floats, Ints]:
     """Run Dijkstra's algorithm from ``source``: return travel times, and the edge that reaches each node (-1: none).
 
     Stops at ``goal``; a goal of -1 reaches every node.
@@ -67,7 +67,7 @@ def shortest_tree(first: Ints, target: Ints, cost: Floats, source: int, goal: in
 
 
 @compiled
-def path_to(source: Ints, by: Ints, goal: int) -> Ints:
+def trace_path(source: Ints, by: Ints, goal: int) -> Ints:
     """Return the edges from the tree's root to ``goal``."""
     count, node = 0, goal
     while by[node] >= 0:

@@ -1,4 +1,4 @@
-"""From lines in degrees to streets in the metres of one plane."""
+"""Project lines in degrees to streets in metres, in one plane."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from slipstream._errors import BadInput
 from slipstream._moving.plane import Plane
 from slipstream._roads.graph_building import Draft, Place
-from slipstream._roads.network import Street, Tags
+from slipstream._roads.street_network import Street, Tags
 
 
 class Line(NamedTuple):

@@ -21,7 +21,7 @@ from pyproj import CRS
 
 from slipstream._errors import MALFORMED, BadArgument, BadInput
 from slipstream._roads.graph_building import Repairs
-from slipstream._roads.network import BRIDGE, CLASSES, KMH, TUNNEL, StreetNetwork
+from slipstream._roads.street_network import BRIDGE, CLASSES, KMH, TUNNEL, StreetNetwork
 
 EDGES, NODES, RESTRICTIONS, REPORT = "edges.parquet", "nodes.parquet", "restrictions.parquet", "roads.json"
 VERSION = 1
@@ -95,7 +95,7 @@ def read_report(folder: Path) -> dict[str, Any]:
                 code="wrong-version",
             )
     except (OSError, *MALFORMED) as error:
-        raise _damaged(folder, error) from error
+        raise _refuse_damaged(folder, error) from error
     return body
 
 
@@ -114,7 +114,7 @@ def _open(folder: str, _: int) -> StreetNetwork:
         edges, nodes, restrictions = (pq.read_table(place / name) for name in (EDGES, NODES, RESTRICTIONS))
         return _assemble(edges, nodes, restrictions, srid)
     except (OSError, pa.ArrowInvalid, shapely.errors.GEOSException, *MALFORMED) as error:
-        raise _damaged(place, error) from error
+        raise _refuse_damaged(place, error) from error
 
 
 def _assemble(edges: pa.Table, nodes: pa.Table, restrictions: pa.Table, srid: int) -> StreetNetwork:
@@ -157,5 +157,5 @@ def _assemble(edges: pa.Table, nodes: pa.Table, restrictions: pa.Table, srid: in
     )
 
 
-def _damaged(folder: Path, error: Exception) -> BadInput:
+def _refuse_damaged(folder: Path, error: Exception) -> BadInput:
     return BadInput(f"{folder}: damaged roads ({error}).", hint="Import them again.", code="damaged-file")

@@ -25,10 +25,10 @@ _ZONES = {"urban": 50.0, "rural": 100.0, "trunk": 100.0, "motorway": NO_LIMIT, "
 _NO = ("", "no", "false", "0")
 
 
-def default_limit(kind: str) -> float:
+def find_default_limit(kind: str) -> float:
     """Return the limit of a class of road in km/h.
 
-    >>> default_limit("motorway"), default_limit("residential"), default_limit("")
+    >>> find_default_limit("motorway"), find_default_limit("residential"), find_default_limit("")
     (120.0, 30.0, 30.0)
     """
     return _DEFAULTS.get(kind, 30.0)

@@ -8,17 +8,17 @@ from pathlib import Path
 from slipstream._errors import BadArgument
 from slipstream._roads import road_tables
 from slipstream._roads.graph_building import Draft, Repairs, finish
-from slipstream._roads.lists import csv_streets, geojson_streets, metre_streets, secondo_streets
-from slipstream._roads.network import StreetNetwork
-from slipstream._roads.osm import osm_streets
+from slipstream._roads.lists import read_csv_streets, read_geojson_streets, read_secondo_streets, require_metres
+from slipstream._roads.osm import read_osm_streets
+from slipstream._roads.street_network import StreetNetwork
 from slipstream._roads.sumo_streets import sumo_streets
 
-_IN_METRES = {".data": secondo_streets, ".csv": csv_streets}
+_IN_METRES = {".data": read_secondo_streets, ".csv": read_csv_streets}
 _WITH_PLANE: dict[str, Callable[[Path], Draft]] = {
-    ".geojson": geojson_streets,
-    ".json": geojson_streets,
-    ".pbf": osm_streets,
-    ".osm": osm_streets,
+    ".geojson": read_geojson_streets,
+    ".json": read_geojson_streets,
+    ".pbf": read_osm_streets,
+    ".osm": read_osm_streets,
     ".xml": sumo_streets,
 }
 
@@ -50,18 +50,20 @@ def check_kind(path: Path, label: str = "") -> None:
         raise BadArgument(
             f"{label}{path}: no such file.", hint="Give a file of streets.", code="no-such-file", found=path
         )
-    if _ending(path) not in (*_IN_METRES, *_WITH_PLANE) or (_ending(path) == ".xml" and ".net.xml" not in path.name):
+    if _find_ending(path) not in (*_IN_METRES, *_WITH_PLANE) or (
+        _find_ending(path) == ".xml" and ".net.xml" not in path.name
+    ):
         known = ", ".join([*_IN_METRES, *_WITH_PLANE]).replace(".xml", ".net.xml")
         raise BadArgument(
             f"{label}{path}: unknown file type.", hint=f"Supported extensions: {known}.", code="wrong-file-type"
         )
 
 
-def _ending(path: Path) -> str:
+def _find_ending(path: Path) -> str:
     return Path(path.name.removesuffix(".gz")).suffix
 
 
 def _draft(path: Path, metres: bool) -> Draft:
-    if (ending := _ending(path)) in _IN_METRES:
-        return Draft(metre_streets(_IN_METRES[ending](path), path, metres=metres))
+    if (ending := _find_ending(path)) in _IN_METRES:
+        return Draft(require_metres(_IN_METRES[ending](path), path, metres=metres))
     return _WITH_PLANE[ending](path)

@@ -14,7 +14,7 @@ from defusedxml.ElementTree import iterparse
 from slipstream._errors import MALFORMED, BadInput
 from slipstream._feeds.tuple_text import open_text
 from slipstream._roads.graph_building import Draft, Place, Repairs, Turn
-from slipstream._roads.network import KMH, Street, Tags
+from slipstream._roads.street_network import KMH, Street, Tags
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

@@ -33,8 +33,8 @@ from slipstream._runtime import status as statuses
 from slipstream._runtime.metrics import record_metrics
 from slipstream._runtime.status import READY, RUNNING, Status, report_status
 from slipstream._spark.session import RESUMES, task_errors
+from slipstream._tools.files.staging import atomic_write
 from slipstream._tools.progress import say
-from slipstream._tools.staging import atomic_write
 from slipstream._tools.strict_json import decode_as, parse_json
 
 if TYPE_CHECKING:

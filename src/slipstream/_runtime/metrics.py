@@ -14,8 +14,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slipstream._tools.background import Ended, background_task
 from slipstream._tools.logs import append_lines, read_lines
+from slipstream._tools.processes.background import Ended, background_task
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

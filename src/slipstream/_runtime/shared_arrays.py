@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from slipstream._tools import temporary
+from slipstream._tools.files import temporary
 
 Array = npt.NDArray[Any]
 

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from slipstream._runtime import state_cache
 from slipstream._runtime.store import StateMap, Store
-from slipstream._tools.failpoints import failpoint
+from slipstream._tools.processes.failpoints import failpoint
 
 State = TypeVar("State")
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from slipstream._runtime import shared_arrays
-from slipstream._tools import temporary
+from slipstream._tools.files import temporary
 
 #: follows the name of the driver's folder in the names of its jobs' folders
 WARM = "warm"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from slipstream._errors import MALFORMED, SlipstreamError, Unavailable, classify
-from slipstream._tools.staging import atomic_write
+from slipstream._tools.files.staging import atomic_write
 from slipstream._tools.strict_json import parse_json
 
 FILE = "status.json"

@@ -30,17 +30,17 @@ def cache_folder() -> Path:
 
 def archive_file(java: Path) -> Path:
     """The archive for this Java and the installed PySpark, whether it exists or not."""
-    parts = [_signature(java.resolve()), *(_signature(jar) for jar in sorted(_spark_jars()))]
+    parts = [_sign(java.resolve()), *(_sign(jar) for jar in sorted(_list_jars()))]
     return cache_folder() / f"spark-{hashlib.sha256(chr(10).join(parts).encode()).hexdigest()[:16]}.jsa"
 
 
-def _spark_jars() -> Iterable[Path]:
+def _list_jars() -> Iterable[Path]:
     from pyspark.find_spark_home import _find_spark_home
 
     return Path(_find_spark_home(), "jars").glob("*.jar")
 
 
-def _signature(file: Path) -> str:
+def _sign(file: Path) -> str:
     found = file.stat()
     return f"{file} {found.st_size} {found.st_mtime_ns}"
 

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from slipstream._errors import BadArgument, BadInput, SlipstreamError, Unavailable, classify, read_carried
 from slipstream._spark import class_archive, workers
-from slipstream._tools import child_processes, temporary
+from slipstream._tools.files import temporary
+from slipstream._tools.processes import child_processes
 from slipstream._tools.progress import say
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def settings(master: str = LOCAL, *, quick: bool = False) -> dict[str, str]:
     }
     if master.startswith("local"):
         common |= {
-            "spark.driver.memory": os.environ.get("SLIPSTREAM_DRIVER_MEMORY") or f"{_driver_gigabytes()}g",
+            "spark.driver.memory": os.environ.get("SLIPSTREAM_DRIVER_MEMORY") or f"{_choose_driver_gigabytes()}g",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             # the default starts several processes (chmod, readlink) for every file of a checkpoint
@@ -127,7 +128,7 @@ def _with_archived_classes(conf: dict[str, str]) -> dict[str, str]:
     return conf | {JAVA_OPTIONS: f"{options} {class_archive.use_archive(java())}".strip()}
 
 
-def _driver_gigabytes() -> int:
+def _choose_driver_gigabytes() -> int:
     """A sixth of the machine for the JVM, 2 to 4 GB: most of the work, and of the state, is in Python workers."""
     return max(2, min(4, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // (6 << 30)))
 
@@ -188,6 +189,14 @@ def build(
     return started
 
 
+def adopt(spark: SparkSession | None) -> SparkSession:
+    """Return a session that the user passed, or build one; no setting of a session that exists changes."""
+    if spark is None:
+        return build()
+    _silence_query_contexts()
+    return spark
+
+
 def _silence_query_contexts() -> None:
     """Keep PySpark from printing the JVM's stack trace as JSON before it raises an analysis error."""
     from pyspark.logger import PySparkLogger
@@ -224,7 +233,7 @@ def _start(builder: Any, master: str) -> SparkSession:
         raise Unavailable(
             f"Spark did not start with --master {master}: {error}",
             hint="`slipstream doctor` checks Java and memory; leave out --master to run on this machine. "
-            f"{_last_log_line(spark_log())}",
+            f"{_read_last_log_line(spark_log())}",
             code="spark-not-started",
         ) from error
     # PySpark's accumulator server prints a traceback when the JVM disconnects first
@@ -319,7 +328,7 @@ def keep_log() -> Path | None:
     return temporary.keep_log(spark_log()) if "pyspark.sql" in sys.modules else None
 
 
-def _last_log_line(log: Path) -> str:
+def _read_last_log_line(log: Path) -> str:
     """The last line that Spark logged."""
     lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
     return f"Spark's last message: {lines[-1]}" if lines else ""

@@ -22,7 +22,7 @@ from slipstream._sql.parsing import (
     UNREADABLE,
     Word,
     check_depth,
-    closing_bracket,
+    find_closing_bracket,
     quote,
     split_arguments,
     split_words,
@@ -32,12 +32,12 @@ from slipstream._sql.parsing import (
 DIALECT = "spark"
 
 
-def _names(listed: str) -> frozenset[str]:
+def _split_names(listed: str) -> frozenset[str]:
     return frozenset(listed.split())
 
 
 #: functions whose result is a number or a truth value
-NUMBERS = _names(
+NUMBERS = _split_names(
     """
     abs acos acosh asin asinh atan atan2 atanh bround cbrt ceil ceiling cos cosh cot csc degrees e exp expm1 factorial
     floor hypot ln log log10 log1p log2 mod negative pi pmod positive pow power radians rint round sec sign signum sin
@@ -49,19 +49,19 @@ NUMBERS = _names(
     """
 )
 #: functions whose result is text
-TEXTS = _names(
+TEXTS = _split_names(
     """
     bin btrim char chr concat concat_ws conv from_unixtime hex initcap lcase left lower lpad ltrim md5 replace reverse
     right rpad rtrim sha sha1 sha2 soundex split_part substr substring substring_index translate trim ucase upper
     """
 )
 #: functions that return one of their arguments, or state the result type themselves
-CHOICES = _names("coalesce greatest if ifnull least nanvl nullif nullifzero nvl nvl2 zeroifnull cast try_cast")
+CHOICES = _split_names("coalesce greatest if ifnull least nanvl nullif nullifzero nvl nvl2 zeroifnull cast try_cast")
 FUNCTIONS = NUMBERS | TEXTS | CHOICES
 #: functions over many tuples, by their SQL names: these belong in an aggregate box
-AGGREGATES = _names("any avg bool_and bool_or count every first last max mean min some stddev sum")
-KEYWORDS = _names("and as between case div else end false ilike in is like not null or then true when")
-TYPES = _names(
+AGGREGATES = _split_names("any avg bool_and bool_or count every first last max mean min some stddev sum")
+KEYWORDS = _split_names("and as between case div else end false ilike in is like not null or then true when")
+TYPES = _split_names(
     "bigint boolean byte dec decimal double float int integer long numeric real short smallint string tinyint"
 )
 
@@ -100,7 +100,7 @@ def parse_expression(text: str, own: Collection[str] = ()) -> exp.Expr:
     """
     found = split_words(text)
     _check_words(text, found, own)
-    tree = _tree(text)
+    tree = _parse_tree(text)
     if isinstance(tree, exp.Query | exp.DDL | exp.Command):
         raise BadInput(
             f"{quote(text)} is a statement.",
@@ -119,32 +119,32 @@ def parse_expression(text: str, own: Collection[str] = ()) -> exp.Expr:
     return tree
 
 
-def called_functions(text: str) -> set[str]:
+def find_called_functions(text: str) -> set[str]:
     """The functions an expression calls.
 
-    >>> sorted(called_functions("abs(speed) > 3 and not (near_school(lon, lat))"))
+    >>> sorted(find_called_functions("abs(speed) > 3 and not (near_school(lon, lat))"))
     ['abs', 'near_school']
     """
-    return {word.lower for _, word in _calls(split_words(text))}
+    return {word.lower for _, word in _find_calls(split_words(text))}
 
 
-def max_growth(text: str, schema: Mapping[str, str]) -> float:
+def bound_growth(text: str, schema: Mapping[str, str]) -> float:
     """An upper bound on the length of an expression's result, as a multiple of the longest input text.
 
-    >>> max_growth("concat(plate, plate, cast(speed as string))", {"plate": "text", "speed": "float"})
+    >>> bound_growth("concat(plate, plate, cast(speed as string))", {"plate": "text", "speed": "float"})
     2.0
-    >>> max_growth("replace(plate, 'a', 'aaaaaaaaaa')", {"plate": "text"})
+    >>> bound_growth("replace(plate, 'a', 'aaaaaaaaaa')", {"plate": "text"})
     10.0
     """
-    return _growth(split_words(text), {name for name, type_ in schema.items() if type_ == "text"})
+    return _bound_growth(split_words(text), {name for name, type_ in schema.items() if type_ == "text"})
 
 
-def _growth(found: Sequence[Word], texts: Collection[str]) -> float:
+def _bound_growth(found: Sequence[Word], texts: Collection[str]) -> float:
     total, place = 0.0, 0
     while place < len(found):
         word = found[place]
         if _is_call(found, place):
-            end = closing_bracket(found, place + 1)
+            end = find_closing_bracket(found, place + 1)
             total += _call_growth(word.lower, split_arguments(found[place + 2 : end]), texts)
             place = end
         elif word.kind == TEXT:
@@ -158,7 +158,7 @@ def _growth(found: Sequence[Word], texts: Collection[str]) -> float:
 def _call_growth(name: str, arguments: list[list[Word]], texts: Collection[str]) -> float:
     if name in NUMBERS:
         return 0.0
-    parts = [_growth(argument, texts) for argument in arguments]
+    parts = [_bound_growth(argument, texts) for argument in arguments]
     if name == "replace" and len(arguments) == 3:
         return parts[0] * max(1, len(arguments[2][0].text) - 2)
     if name == "concat_ws" and parts:
@@ -166,7 +166,7 @@ def _call_growth(name: str, arguments: list[list[Word]], texts: Collection[str])
     return sum(parts) * (2 if name == "hex" else 1) + (name in _BOUNDED)
 
 
-def _tree(text: str) -> exp.Expr:
+def _parse_tree(text: str) -> exp.Expr:
     try:
         return parse_one(text, dialect=DIALECT)
     except UNREADABLE as error:
@@ -186,7 +186,7 @@ def _is_type(found: Sequence[Word], place: int) -> bool:
     return place > 0 and found[place - 1].lower == "as"
 
 
-def _calls(found: Sequence[Word]) -> Iterator[tuple[int, Word]]:
+def _find_calls(found: Sequence[Word]) -> Iterator[tuple[int, Word]]:
     return ((place, word) for place, word in enumerate(found) if _is_call(found, place))
 
 
@@ -202,10 +202,10 @@ def _check_words(text: str, found: list[Word], own: Collection[str]) -> None:
         raise BadInput(
             f"{quote(text)}: a comma outside brackets.", hint="A box takes one expression.", code="bad-expression"
         )
-    casts = sum(word.lower in ("cast", "try_cast") for _, word in _calls(found))
+    casts = sum(word.lower in ("cast", "try_cast") for _, word in _find_calls(found))
     if casts != sum(word.lower == "as" for word in found):
         raise BadInput(f"{quote(text)}: AS outside a CAST.", hint="The box names its columns.", code="bad-expression")
-    for place, word in _calls(found):
+    for place, word in _find_calls(found):
         _check_call(text, found, place, word, own)
     for place, word in enumerate(found):
         _check_neighbour(text, found, place, word)
@@ -222,7 +222,7 @@ def _check_call(text: str, found: list[Word], place: int, word: Word, own: Colle
         )
     if not word.text.isascii() or word.lower not in FUNCTIONS | {name.lower() for name in own}:
         refuse_function(quote(text), word.text, own)
-    arguments = split_arguments(found[place + 2 : closing_bracket(found, place + 1)])
+    arguments = split_arguments(found[place + 2 : find_closing_bracket(found, place + 1)])
     position, most = _BOUNDED.get(word.lower, (0, 0))
     if most and len(arguments) > position and not _is_number_to(arguments[position], most):
         raise BadInput(

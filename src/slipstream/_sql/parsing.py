@@ -134,7 +134,7 @@ def split_arguments(found: Sequence[Word]) -> list[list[Word]]:
     return parts if found else []
 
 
-def closing_bracket(found: Sequence[Word], opening: int) -> int:
+def find_closing_bracket(found: Sequence[Word], opening: int) -> int:
     """The position of the bracket that closes the one at ``opening``."""
     depth = 0
     for place in range(opening, len(found)):

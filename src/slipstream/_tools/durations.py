@@ -28,7 +28,7 @@ def seconds(duration: str | float | timedelta, what: str = "duration") -> float:
     Write a number of seconds, or "30 s", "1 minute", "2 hours", "1 day".
     """
     if isinstance(duration, timedelta):
-        return _whole(duration.total_seconds())
+        return _drop_fraction(duration.total_seconds())
     if isinstance(duration, int | float) and not isinstance(duration, bool):
         return duration
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", str(duration).lower())
@@ -39,9 +39,9 @@ def seconds(duration: str | float | timedelta, what: str = "duration") -> float:
             code="malformed-value",
             found=duration,
         )
-    return _whole(float(found[1]) * _SECONDS.get(found[2], 1))
+    return _drop_fraction(float(found[1]) * _SECONDS.get(found[2], 1))
 
 
-def _whole(number: float) -> float:
+def _drop_fraction(number: float) -> float:
     """A whole number as an integer: windows of integers have whole sizes."""
     return int(number) if number == int(number) else number

@@ -1,4 +1,4 @@
-"""Packages that only some users need: the extra that brings each, and what to say when it is not installed.
+"""Packages that only some users need: which extra installs each, and the error if it is missing.
 
 A small installation reads files, sockets and runs, and has the toll engine, networks, cuboids and trajectories.
 Brokers, the console and formats of others are extras, so that the machines of a cluster install what they run.
@@ -28,7 +28,7 @@ def require(extra: str, purpose: str) -> None:
     """
     for module in EXTRAS[extra]:
         if not _is_installed(module):
-            raise _unavailable(module, extra, purpose)
+            raise _refuse_missing(module, extra, purpose)
 
 
 def explain_import(error: ImportError) -> Unavailable | None:
@@ -41,7 +41,7 @@ def explain_import(error: ImportError) -> Unavailable | None:
     for extra, modules in EXTRAS.items():
         for module in modules:
             if missing == module or missing.startswith(f"{module}."):
-                return _unavailable(module, extra, "This")
+                return _refuse_missing(module, extra, "This")
     return None
 
 
@@ -52,7 +52,7 @@ def _is_installed(module: str) -> bool:
         return False
 
 
-def _unavailable(module: str, extra: str, purpose: str) -> Unavailable:
+def _refuse_missing(module: str, extra: str, purpose: str) -> Unavailable:
     return Unavailable(
         f"{purpose} requires {module}, which is not installed.",
         hint=f"Install it with: pip install 'slipstream[{extra}]' (in a clone: pip install '.[{extra}]').",

@@ -19,7 +19,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from slipstream._tools.background import Ended, background_task
+from slipstream._tools.processes.background import Ended, background_task
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,7 +35,7 @@ COMPILING = "Compiling kernels (first time only) ..."
 Advance = Callable[[int], None]
 
 
-def _progress() -> Progress:
+def _make_progress() -> Progress:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -53,7 +53,7 @@ def bar(what: str, total: int) -> Iterator[Advance]:
     >>> with bar("expressways", 2) as advance:
     ...     advance(2)
     """
-    with _progress() as progress:
+    with _make_progress() as progress:
         task = progress.add_task(what, total=total)
         yield lambda n: progress.advance(task, n)
 
@@ -108,7 +108,7 @@ def _watch(spark: SparkSession, what: str, ended: Ended) -> None:
     """Follow the running stages with one bar for the tasks of all stages seen so far."""
     tracker = spark.sparkContext.statusTracker()
     seen: dict[int, tuple[int, int]] = {}
-    with _progress() as progress:
+    with _make_progress() as progress:
         task = progress.add_task(what, total=None)
         while not ended.wait(0.25):
             for stage in {*tracker.getActiveStageIds(), *seen}:

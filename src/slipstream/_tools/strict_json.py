@@ -43,7 +43,7 @@ def decode_as(kind: type[T], body: Any) -> T:
     """
     if not isinstance(body, dict):
         raise ValueError("not a mapping of fields")
-    hints = _hints(kind)  # type: ignore[arg-type]
+    hints = _read_hints(kind)  # type: ignore[arg-type]
     needed = [field.name for field in dataclasses.fields(kind) if _is_needed(field)]  # type: ignore[arg-type]
     for name in (*body, *needed):
         if name not in hints or name not in body:
@@ -56,7 +56,7 @@ def _is_needed(field: dataclasses.Field[Any]) -> bool:
 
 
 @cache
-def _hints(kind: Any) -> dict[str, Any]:
+def _read_hints(kind: Any) -> dict[str, Any]:
     return get_type_hints(kind)
 
 

@@ -107,7 +107,7 @@ class Assembler:
         return fresh
 
     def _divide(self, *, last: bool) -> Iterator[pa.RecordBatch]:
-        """Judge what waits up to the last break, all of it after the ``last`` batch; the rest goes on waiting."""
+        """Judge what waits up to the last break, all of it after the ``last`` batch; the rest keeps waiting."""
         whole = _join(self._waiting)
         end = len(whole.t) if last else find_last_break(whole.fresh, whole.t, self.rules.gap)
         if end:

@@ -100,7 +100,7 @@ def find_place(columns: Sequence[str], where: str, candidates: Sequence[tuple[st
     pair = next((pair for pair in candidates if set(pair) <= set(columns)), None)
     if pair is None:
         raise BadArgument(
-            f"{where}: which columns are the place?",
+            f"{where}: no columns for the place were found.",
             hint=f"Give lon= and lat=, or x= and y= with crs=, of: {', '.join(columns)}.",
             code="unknown-column",
             expected=[*columns],
@@ -227,7 +227,7 @@ def _read_time_number(column: Column, kind: str, mapping: Mapping) -> Column:
 
     if not mapping.time_unit:
         raise BadArgument(
-            f"column {mapping.time!r}: numbers in which unit?",
+            f"column {mapping.time!r}: the unit of its numbers is unknown.",
             hint='Give time_unit="s" for seconds since 1970, or "ms", "us", "ns".',
             code="missing-value",
         )

@@ -30,40 +30,40 @@ _MEASURES = ("metres", "distance")
 _METRES_PER_DEGREE = 110_000.0
 
 
-def _metres(lon1: Array, lat1: Array, lon2: Array | float, lat2: Array | float) -> Floats:
+def _measure_metres(lon1: Array, lat1: Array, lon2: Array | float, lat2: Array | float) -> Floats:
     """Return distances; a float stands for the same point every time."""
     lon2, lat2 = np.broadcast_to(lon2, lon1.shape), np.broadcast_to(lat2, lon1.shape)
     return np.asarray(_GLOBE.inv(lon1, lat1, np.array(lon2), np.array(lat2))[2])
 
 
-def _within(lon: Floats, lat: Floats, at: tuple[float, float], metres: float) -> Bools:
+def _are_within(lon: Floats, lat: Floats, at: tuple[float, float], metres: float) -> Bools:
     """Return who is within a distance of a point; only those at about its latitude are measured."""
     found = np.abs(lat - at[1]) <= metres / _METRES_PER_DEGREE
-    found[found] = _metres(lon[found], lat[found], *at) <= metres
+    found[found] = _measure_metres(lon[found], lat[found], *at) <= metres
     return found
 
 
-def _on_sphere(lon: Array | float, lat: Array | float) -> Floats:
+def _place_on_sphere(lon: Array | float, lat: Array | float) -> Floats:
     lon, lat = np.radians(lon), np.radians(lat)
     return np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=-1)
 
 
-def _near_edge(lon: Floats, lat: Floats, edge: tuple[float, float, float, float], metres: float) -> Bools:
+def _are_near_edge(lon: Floats, lat: Floats, edge: tuple[float, float, float, float], metres: float) -> Bools:
     """Return who is within a distance of the closest point of an edge on the sphere."""
-    first, last, here = _on_sphere(*edge[:2]), _on_sphere(*edge[2:]), _on_sphere(lon, lat)
-    near = _within(lon, lat, edge[:2], metres) | _within(lon, lat, edge[2:], metres)
+    first, last, here = _place_on_sphere(*edge[:2]), _place_on_sphere(*edge[2:]), _place_on_sphere(lon, lat)
+    near = _are_within(lon, lat, edge[:2], metres) | _are_within(lon, lat, edge[2:], metres)
     pole = np.cross(first, last)
     if not pole.any():
         return near
     pole = pole / np.linalg.norm(pole)
     foot = here - np.outer(here @ pole, pole)
-    foot_lon, foot_lat = np.degrees(np.arctan2(foot[:, 1], foot[:, 0])), np.degrees(np.arcsin(_unit(foot)[:, 2]))
+    foot_lon, foot_lat = np.degrees(np.arctan2(foot[:, 1], foot[:, 0])), np.degrees(np.arcsin(_normalise(foot)[:, 2]))
     # the foot is on the edge if it is between the ends as seen from the centre of the globe
     is_on = (np.cross(first, foot) @ pole >= 0) & (np.cross(foot, last) @ pole >= 0)
-    return np.where(is_on, _metres(lon, lat, foot_lon, foot_lat) <= metres, near)
+    return np.where(is_on, _measure_metres(lon, lat, foot_lon, foot_lat) <= metres, near)
 
 
-def _unit(vectors: Floats) -> Floats:
+def _normalise(vectors: Floats) -> Floats:
     return np.asarray(vectors / np.linalg.norm(vectors, axis=1)[:, None])
 
 
@@ -81,7 +81,7 @@ class Evaluation:
 
     def agrees(self, query: int, found: pa.Table) -> bool:
         """Return whether these are the same rows, in any order, with the same distances."""
-        return same_rows(found.to_pandas(), self.answer(query))
+        return have_same_rows(found.to_pandas(), self.answer(query))
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -129,7 +129,7 @@ class Evaluation:
         out = np.zeros(len(self.events))
         for rows in self.places.values():
             lon, lat = self.events.lon[rows], self.events.lat[rows]
-            out[rows[1:]] = _metres(lon[:-1], lat[:-1], lon[1:], lat[1:])
+            out[rows[1:]] = _measure_metres(lon[:-1], lat[:-1], lon[1:], lat[1:])
         return out
 
 
@@ -143,17 +143,17 @@ def _target(every: Evaluation) -> pd.DataFrame:
 
 def _near_point(every: Evaluation) -> pd.DataFrame:
     states = every.states(every.everyone)
-    near = _within(states["lon"].to_numpy(), states["lat"].to_numpy(), every.given.point, every.given.metres)
+    near = _are_within(states["lon"].to_numpy(), states["lat"].to_numpy(), every.given.point, every.given.metres)
     return states.loc[near, ["T", "vehicle"]]
 
 
 def _near_segment(every: Evaluation) -> pd.DataFrame:
     states = every.states(every.everyone)
-    near = _near_edge(states["lon"].to_numpy(), states["lat"].to_numpy(), every.given.segment, every.given.metres)
+    near = _are_near_edge(states["lon"].to_numpy(), states["lat"].to_numpy(), every.given.segment, every.given.metres)
     return states.loc[near, ["T", "vehicle"]]
 
 
-def _up_to(every: Evaluation, happened: pd.DataFrame, time: str) -> pd.DataFrame:
+def _pair_with_past(every: Evaluation, happened: pd.DataFrame, time: str) -> pd.DataFrame:
     """Pair each vehicle's ticks with all that had happened to it by then."""
     pairs = _seen(every).merge(happened, on="vehicle")
     return pairs[pairs[time] <= pairs["T"]]
@@ -165,16 +165,16 @@ def _entries(every: Evaluation) -> pd.DataFrame:
     inside = frame["lon"].between(west, east) & frame["lat"].between(south, north)
     before = inside.groupby(frame["vehicle"]).shift(fill_value=False)
     entered = frame.loc[inside & ~before, ["vehicle", "t"]].rename(columns={"t": "t_entry"})
-    return _up_to(every, entered, "t_entry")
+    return _pair_with_past(every, entered, "t_entry")
 
 
 def _passages(every: Evaluation) -> pd.DataFrame:
     frame, parts = every.frame, []
     for number, lon, lat, metres in every.given.points:
-        near = _within(every.events.lon, every.events.lat, (lon, lat), metres)
+        near = _are_within(every.events.lon, every.events.lat, (lon, lat), metres)
         first = frame[near].groupby("vehicle", as_index=False)["t"].min()
         parts.append(first.assign(poi=int(number)).rename(columns={"t": "t_first"}))
-    return _up_to(every, pd.concat(parts), "t_first")[["T", "vehicle", "poi", "t_first"]]
+    return _pair_with_past(every, pd.concat(parts), "t_first")[["T", "vehicle", "poi", "t_first"]]
 
 
 def _travelled(every: Evaluation) -> pd.DataFrame:
@@ -189,14 +189,14 @@ def _pairs(states: pd.DataFrame) -> pd.DataFrame:
     for tick, known in states.sort_values(["T", "vehicle"]).groupby("T"):
         a, b = np.triu_indices(len(known), 1)
         vehicle, lon, lat = (known[name].to_numpy() for name in ("vehicle", "lon", "lat"))
-        apart = _metres(lon[a], lat[a], lon[b], lat[b])
+        apart = _measure_metres(lon[a], lat[a], lon[b], lat[b])
         parts.append(pd.DataFrame({"T": tick, "a": vehicle[a], "b": vehicle[b], "distance": apart}))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["T", "a", "b", "distance"])
 
 
 def _meetings(every: Evaluation) -> pd.DataFrame:
     states = every.states(every.everyone, np.unique(every.frame["T"]))
-    near = _within(states["lon"].to_numpy(), states["lat"].to_numpy(), every.given.point, every.given.metres)
+    near = _are_within(states["lon"].to_numpy(), states["lat"].to_numpy(), every.given.point, every.given.metres)
     pairs = _pairs(states[near])
     return pairs[pairs["distance"] <= every.given.meet]
 
@@ -220,10 +220,10 @@ _SNAPSHOTS: dict[int, Callable[[Evaluation], pd.DataFrame]] = {
 }
 
 
-def same_rows(found: pd.DataFrame, wanted: pd.DataFrame) -> bool:
+def have_same_rows(found: pd.DataFrame, wanted: pd.DataFrame) -> bool:
     """Return whether two tables have the same rows in any order; distances may differ by ``TOLERANCE``.
 
-    >>> same_rows(pd.DataFrame({"T": [2, 1]}), pd.DataFrame({"T": [1, 2]}))
+    >>> have_same_rows(pd.DataFrame({"T": [2, 1]}), pd.DataFrame({"T": [1, 2]}))
     True
     """
     if len(found) != len(wanted) or set(found.columns) != set(wanted.columns):

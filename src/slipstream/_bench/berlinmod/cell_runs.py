@@ -1,4 +1,4 @@
-"""Runs cells as streaming queries: events prepared, the session up, a sink that counts rows, or keeps them as well."""
+"""Runs cells as streaming queries, on prepared events; the sink counts rows, and keeps them if that is wanted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from slipstream._network.column_types import plain_schema
 from slipstream._network.planning.compiler import Compiled, compile_rows
 from slipstream._network.schemas import check
 from slipstream._network.tasks.train_intake import with_source
-from slipstream._tools import temporary
+from slipstream._tools.files import temporary
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -98,7 +98,7 @@ class _Events:
         """The events of some vehicles; when all ticks are answered, those of the others still announce them."""
         if self.form == SNAPSHOT and self.cell.complete:
             return self
-        return _Events(self.stream.filter(_any_of(vehicles)), self.given, self.cell)
+        return _Events(self.stream.filter(_match_any(vehicles)), self.given, self.cell)
 
     def last_in_window(self, stream: Stream | None = None) -> Stream:
         """The last event of each vehicle in each window; ``at`` is the end of the window."""
@@ -125,7 +125,7 @@ class _Events:
         return self.given.window if self.form == WINDOWED else 0
 
 
-def _any_of(vehicles: tuple[int, ...]) -> str:
+def _match_any(vehicles: tuple[int, ...]) -> str:
     return " or ".join(f"vehicle_id = {vehicle}" for vehicle in vehicles)
 
 
@@ -146,7 +146,7 @@ def _target(events: _Events) -> Stream:
         return target.stream.map({"vehicle": "vehicle_id", "t": "t", **place})
     if events.form == WINDOWED:
         return target.last_in_window().map({**events.window, "vehicle": "vehicle_id", **place})
-    states = target.states().filter(_any_of((events.given.target,)))
+    states = target.states().filter(_match_any((events.given.target,)))
     return states.map({"T": _AT, **place, "t_last": "t"})
 
 
@@ -167,24 +167,24 @@ def _near_segment(events: _Events) -> Stream:
     return _near(events, Near("lon", "lat", events.given.segment, events.given.metres))
 
 
-def _told_again(events: _Events, happened: Stream, columns: dict[str, str]) -> Stream:
-    """Everything that happened so far, or in the window, told at each tick, or once for the window."""
+def _recall_at_ticks(events: _Events, happened: Stream, columns: dict[str, str]) -> Stream:
+    """Everything that happened so far, at each tick; or what happened in the window, once per window."""
     if events.form == CONTINUOUS:
         return happened.map({"vehicle": "vehicle_id", **columns, "t": "t"})
     if events.form == WINDOWED:
-        asked = events.last_in_window().map({_AT: _AT, "vehicle_id": "vehicle_id"})
-        told = asked.through(Recall("vehicle_id", _AT, "t", events.given.window), happened)
-        return told.map({**events.window, "vehicle": "vehicle_id", **columns, "t": "t"})
-    asked = events.states().map({_AT: _AT, "vehicle_id": "vehicle_id"})
-    told = asked.through(Recall("vehicle_id", _AT, "t"), happened)
+        ends = events.last_in_window().map({_AT: _AT, "vehicle_id": "vehicle_id"})
+        recalled = ends.through(Recall("vehicle_id", _AT, "t", events.given.window), happened)
+        return recalled.map({**events.window, "vehicle": "vehicle_id", **columns, "t": "t"})
+    ticks = events.states().map({_AT: _AT, "vehicle_id": "vehicle_id"})
+    recalled = ticks.through(Recall("vehicle_id", _AT, "t"), happened)
     last = "t_first" if columns else "t_entry"
-    return told.map({"T": _AT, "vehicle": "vehicle_id", **columns, last: "t"})
+    return recalled.map({"T": _AT, "vehicle": "vehicle_id", **columns, last: "t"})
 
 
 def _entries(events: _Events) -> Stream:
     """Q4: vehicles that enter an area."""
     box = Entering("lon", "lat", "vehicle_id", "t", events.every, events.given.area)
-    return _told_again(events, events.stream.through(box).map({"vehicle_id": "vehicle_id", "t": "t"}), {})
+    return _recall_at_ticks(events, events.stream.through(box).map({"vehicle_id": "vehicle_id", "t": "t"}), {})
 
 
 def _meetings(events: _Events) -> Stream:
@@ -202,7 +202,7 @@ def _pairs(events: _Events, apart: float, near: tuple[float, ...], who: dict[str
         return events.last_in_window().through(box).map({**events.window, **who, "distance": "distance"})
     states = events.states(everyone=True)
     if not who:
-        states = states.filter(_any_of((events.given.other, events.given.target)))
+        states = states.filter(_match_any((events.given.other, events.given.target)))
     return states.through(box).map({"T": _AT, **who, "distance": "distance"})
 
 
@@ -222,7 +222,7 @@ def _travelled(events: _Events) -> Stream:
 def _passages(events: _Events) -> Stream:
     """Q7: the first passage of vehicles at points of interest."""
     box = Arrivals("lon", "lat", "vehicle_id", "t", events.every, events.given.points)
-    return _told_again(events, events.stream.through(box), {"poi": "poi"})
+    return _recall_at_ticks(events, events.stream.through(box), {"poi": "poi"})
 
 
 def _distance(events: _Events) -> Stream:

@@ -89,7 +89,7 @@ class _Instants(NamedTuple):
 def read_events(source: Path, *, limit: int | None = None, parts: int = 1) -> Events:
     """Read a data set or a file; the first ``limit`` rows of it, each step of a trip cut into ``parts``."""
     if source.is_dir():
-        return _in_mercator(_read_data_set(source), limit, parts)
+        return _convert_mercator(_read_data_set(source), limit, parts)
     head = _read_head(source)
     if set(EVENTS) <= set(head):
         if parts > 1:
@@ -100,10 +100,10 @@ def read_events(source: Path, *, limit: int | None = None, parts: int = 1) -> Ev
             )
         return _read_event_file(source, head, limit)
     instants, rejects = _read_instant_file(source, head)
-    return replace(_in_mercator(instants, limit, parts), rejects=tuple(rejects))
+    return replace(_convert_mercator(instants, limit, parts), rejects=tuple(rejects))
 
 
-def _in_mercator(instants: _Instants, limit: int | None, parts: int) -> Events:
+def _convert_mercator(instants: _Instants, limit: int | None, parts: int) -> Events:
     """Convert instants in metres of EPSG:3857 to events in order."""
     cut = cut_steps(_Instants._make(column[:limit] for column in instants), parts)
     lon, lat = to_degrees(cut.x, cut.y)

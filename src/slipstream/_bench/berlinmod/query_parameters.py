@@ -43,13 +43,13 @@ class Parameters:
         vehicles = np.unique(events.vehicle)
         window = max(1, int(events.t.max() - events.t.min()) // 1000 // _WINDOWS) * 1000
         return cls(
-            point=(_rounded(lon), _rounded(lat)),
+            point=(_round(lon), _round(lat)),
             metres=_METRES,
             meet=_METRES,
-            area=_all_rounded(lon - 0.25 * wide, lat - 0.25 * high, lon + 0.25 * wide, lat + 0.25 * high),
-            segment=_all_rounded(west + 0.25 * wide, lat, east - 0.25 * wide, lat),
+            area=_round_all(lon - 0.25 * wide, lat - 0.25 * high, lon + 0.25 * wide, lat + 0.25 * high),
+            segment=_round_all(west + 0.25 * wide, lat, east - 0.25 * wide, lat),
             points=tuple(
-                (float(number), _rounded(lon + far * wide), _rounded(lat + far * high), metres)
+                (float(number), _round(lon + far * wide), _round(lat + far * high), metres)
                 for number, (far, metres) in enumerate(_POINTS, 1)
             ),
             target=int(vehicles[vehicles.size // 2]),
@@ -59,9 +59,9 @@ class Parameters:
         )
 
 
-def _rounded(degrees: float) -> float:
+def _round(degrees: float) -> float:
     return round(degrees, 7)
 
 
-def _all_rounded(a: float, b: float, c: float, d: float) -> tuple[float, float, float, float]:
-    return _rounded(a), _rounded(b), _rounded(c), _rounded(d)
+def _round_all(a: float, b: float, c: float, d: float) -> tuple[float, float, float, float]:
+    return _round(a), _round(b), _round(c), _round(d)

@@ -158,7 +158,7 @@ def read_seconds(run: Run, end: int, begin: int = 0) -> Iterator[tuple[int, pa.T
     """
     by_line = run.manifest.has_lines and run.copies == 1
     for minute in range(begin // MINUTE, -(-end // MINUTE)):
-        stored = [_columns(run.minute(number, minute), by_line=by_line) for number in range(run.stored)]
+        stored = [_list_columns(run.minute(number, minute), by_line=by_line) for number in range(run.stored)]
         for second in range(max(begin, minute * MINUTE), min((minute + 1) * MINUTE, end)):
             columns = _read_second(stored, second)
             if by_line:
@@ -168,7 +168,7 @@ def read_seconds(run: Run, end: int, begin: int = 0) -> Iterator[tuple[int, pa.T
                 yield second, pa.table(run.present(columns))
 
 
-def _columns(tuples: pa.Table, *, by_line: bool) -> Columns:
+def _list_columns(tuples: pa.Table, *, by_line: bool) -> Columns:
     return {name: tuples.column(name).to_numpy() for name in (*FIELDS, *(["line"] if by_line else []))}
 
 

@@ -120,7 +120,7 @@ def open_movement(folder: Path, plane: Plane = CITY) -> Movement:
     if (folder / "dataMtrip").is_dir():
         srid = Dataset.open(folder).manifest.srid
         parts = pq.read_table(folder / "dataMtrip", columns=["Moid", TRIP]).sort_by("Moid")
-        return _movement(folder, parts, "Moid", _find_plane(folder, srid) if srid else plane)
+        return _read_movement(folder, parts, "Moid", _find_plane(folder, srid) if srid else plane)
     if not folder.is_dir() or not is_archive(folder):
         raise BadArgument(
             f"{folder}: neither a BerlinMOD data set nor trips.",
@@ -128,11 +128,11 @@ def open_movement(folder: Path, plane: Plane = CITY) -> Movement:
             code="no-such-file" if not folder.exists() else "wrong-file-type",
         )
     output = (trip_outputs(folder) or [TRIPS])[0]
-    names = [name for name in _column_names(folder, output) if name not in (TRIP, BATCH)]
-    return _movement(folder, read_trips(folder, [names[0], TRIP], output), names[0], plane)
+    names = [name for name in _read_column_names(folder, output) if name not in (TRIP, BATCH)]
+    return _read_movement(folder, read_trips(folder, [names[0], TRIP], output), names[0], plane)
 
 
-def _column_names(folder: Path, output: str) -> Sequence[str]:
+def _read_column_names(folder: Path, output: str) -> Sequence[str]:
     from slipstream._io import outputs
 
     if trip_outputs(folder):
@@ -144,15 +144,17 @@ def _find_plane(folder: Path, srid: int) -> Plane:
     zone = srid % 100
     if srid // 100 not in (326, 327) or not 1 <= zone <= 60:
         raise BadArgument(
-            f"{folder}: EPSG:{srid} is no UTM zone.", hint="Load it again in a UTM zone.", code="bad-coordinates"
+            f"{folder}: EPSG:{srid} is not a UTM zone.",
+            hint="Load the data set again, in a UTM zone.",
+            code="bad-coordinates",
         )
     return Plane.utm(zone, south=srid // 100 == 327)
 
 
-def _movement(folder: Path, table: pa.Table, who: str, plane: Plane) -> Movement:
+def _read_movement(folder: Path, table: pa.Table, who: str, plane: Plane) -> Movement:
     trips = read(table[TRIP].combine_chunks())
     if not isinstance(trips, MPoints) or not trips.t.size:
-        raise BadArgument(f"{folder}: nothing moves.", hint="Use a data set with trips.", code="empty-input")
+        raise BadArgument(f"{folder}: has no trips.", hint="Use a data set with trips.", code="empty-input")
     return Movement(table[who].combine_chunks(), trips, plane)
 
 
@@ -256,7 +258,7 @@ def _blur(place: Floats, late: Floats, receiver: GpsReceiver, trip: Ints, number
     return x + late * east + radius * np.cos(angle), y + late * north + radius * np.sin(angle)
 
 
-def seconds_of(positions: pa.Table, begin: int) -> Iterator[tuple[int, pa.Table]]:
+def split_seconds(positions: pa.Table, begin: int) -> Iterator[tuple[int, pa.Table]]:
     """Return the positions of every second that has some, counted from ``begin``."""
     second = np.floor(positions["time"].to_numpy()).astype(np.int64) - begin
     cuts = np.flatnonzero(np.diff(second)) + 1

@@ -140,7 +140,7 @@ class TopicDestination(Destination):
             "queue.buffering.max.kbytes": 1 << 20,
             "message.timeout.ms": kafka_client.TIMEOUT_S * 1000,
         }
-        self._producer: Any = Producer(topic.client(**settings), logger=_silent_logger())
+        self._producer: Any = Producer(topic.client(**settings), logger=_make_silent_logger())
         try:
             found = self._producer.list_topics(topic.name, timeout=kafka_client.TIMEOUT_S).topics[topic.name]
         except KafkaException as error:
@@ -184,7 +184,7 @@ class TopicDestination(Destination):
         """Do nothing: every second was flushed."""
 
 
-def _silent_logger() -> Any:
+def _make_silent_logger() -> Any:
     """Return a logger that drops librdkafka's repeated connection errors; the driver reports each error once."""
     import logging
 

@@ -54,10 +54,10 @@ class Door(Protocol):
     can_resume: bool  # whether an engine that was killed can continue
 
     def open(self, name: str, expressways: int, *, keep: bool = False) -> Entry:
-        """Open the door for a trial; with ``keep`` what an earlier opening of the same name brought is still there."""
+        """Open the door for a trial; with ``keep``, what an earlier opening under this name received is still there."""
 
     def close(self, entry: Entry) -> None:
-        """Close it; nobody will need what went through."""
+        """Close it; its contents are no longer needed."""
 
     def server(self) -> int | None:
         """Return the process that serves the door, if it is neither the driver nor the engine."""
@@ -133,7 +133,7 @@ class KafkaDoor:
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise self._describe(error) from error
-                if topic in self._topics():
+                if topic in self._list_topics():
                     return
                 if time.monotonic() > deadline:
                     raise Unavailable(
@@ -141,7 +141,7 @@ class KafkaDoor:
                     ) from error
                 time.sleep(0.2)  # it is being deleted
 
-    def _topics(self) -> dict[str, Any]:
+    def _list_topics(self) -> dict[str, Any]:
         from confluent_kafka import KafkaException
 
         try:
@@ -156,14 +156,14 @@ class KafkaDoor:
     def _delete(self, *topics: str) -> None:
         from confluent_kafka import KafkaException
 
-        there = [topic for topic in topics if topic in self._topics()]
+        there = [topic for topic in topics if topic in self._list_topics()]
         for made in self._admin.delete_topics(there).values() if there else ():
             try:
                 made.result(TIMEOUT_S)
             except KafkaException as error:
                 raise self._describe(error) from error
         deadline = time.monotonic() + TIMEOUT_S
-        while any(topic in self._topics() for topic in there) and time.monotonic() < deadline:
+        while any(topic in self._list_topics() for topic in there) and time.monotonic() < deadline:
             time.sleep(0.1)
 
 
@@ -182,8 +182,8 @@ def find_door(name: str, broker: str = "", *, stays: bool = False) -> Iterator[D
         Topic.parse(f"kafka:{broker}/any").check_broker()
         yield KafkaDoor(broker)
         return
-    running = _script("status").returncode == 0
-    started = _script("start")
+    running = _run_script("status").returncode == 0
+    started = _run_script("start")
     if started.returncode:
         why = (started.stderr.strip().splitlines() or ["no answer"])[-1]
         if name == KAFKA:
@@ -199,12 +199,12 @@ def find_door(name: str, broker: str = "", *, stays: bool = False) -> Iterator[D
         ended = True
     finally:
         if not running and (ended or not stays):
-            _script("stop")
+            _run_script("stop")
         elif not running:
             say("The broker keeps running, with what was sent; scripts/kafka.sh stop ends it.")
 
 
-def _script(word: str) -> subprocess.CompletedProcess[str]:
+def _run_script(word: str) -> subprocess.CompletedProcess[str]:
     """Run scripts/kafka.sh; a package without it cannot start a broker."""
     if not SCRIPT.exists() or not os.access(SCRIPT, os.X_OK):
         return subprocess.CompletedProcess([], 4, "", "this installation has no scripts/kafka.sh")

@@ -1,4 +1,4 @@
-"""Everything that can be rated: programs from outside, Slipstream's replay inside itself, and System X."""
+"""Everything that can be rated: programs from outside, Slipstream's own replay, and System X."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from slipstream._bench.rating.outside import ABORT_LAG
 from slipstream._bench.rating.processes import ProcessorMeter, measure_memory
 from slipstream._bench.rating.programs import check_exit, make_forward_options
 from slipstream._bench.rating.trial import (
+    TimeWindow,
     Trial,
-    Window,
     compute_overlap_shares,
     describe_late,
     measure_busy_shares,
@@ -25,7 +25,7 @@ from slipstream._feeds.clock import Clock
 from slipstream._feeds.run import Run
 from slipstream._linear_road.fast_forward import FastForward
 from slipstream._linear_road.job.toll_journal import last_batch
-from slipstream._tools import child_processes
+from slipstream._tools.processes import child_processes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,11 +53,11 @@ class RatedEngine(Protocol):
     def how(self) -> str:
         """How tuples reach it, in words."""
 
-    def drive(self, run: Run, expressways: int, window: Window, out: Path) -> Trial:
+    def drive(self, run: Run, expressways: int, window: TimeWindow, out: Path) -> Trial:
         """Drive the window of ``run``, presented as ``expressways``, in real time; answers go to ``out``."""
 
 
-class Replay:
+class OwnReplay:
     """The toll engine on a run that it replays itself: no door, no driver, nothing to parse."""
 
     name = "slipstream"
@@ -68,7 +68,7 @@ class Replay:
     def __init__(self, options: Sequence[str] = ()) -> None:
         self._options = options
 
-    def drive(self, run: Run, expressways: int, window: Window, out: Path) -> Trial:
+    def drive(self, run: Run, expressways: int, window: TimeWindow, out: Path) -> Trial:
         """Toll the window."""
         command = [sys.executable, "-m", "slipstream", "toll", str(run.path), "--out", str(out), "--no-text"]
         command += ["--multiply", str(expressways // run.stored), "--speed", "1", "--json", *self._options]
@@ -99,7 +99,7 @@ class Postgres:
     def __init__(self, spark: Callable[[], SparkSession]) -> None:
         self._spark = spark
 
-    def drive(self, run: Run, expressways: int, window: Window, out: Path) -> Trial:
+    def drive(self, run: Run, expressways: int, window: TimeWindow, out: Path) -> Trial:
         """Feed the window to the database."""
         multiplied = run.multiplied(expressways // run.stored)
         forward = None
@@ -137,17 +137,17 @@ def _run(command: list[str], out: Path) -> tuple[str, float, float]:
             if (clock := Clock.read(out / "checkpoint" / "clock.json")) and clock.runs:
                 began = began or time.time()
                 meter.read(child.pid)
-                if (last := last_batch(out)) and _lag(clock, last.newest) > ABORT_LAG:
-                    return f"more than {ABORT_LAG:.0f} s behind", gib, _mean(meter, began)
+                if (last := last_batch(out)) and _compute_lag(clock, last.newest) > ABORT_LAG:
+                    return f"more than {ABORT_LAG:.0f} s behind", gib, _compute_mean(meter, began)
     check_exit("engine", child.code, log)
-    return "", gib, _mean(meter, began)
+    return "", gib, _compute_mean(meter, began)
 
 
-def _mean(meter: ProcessorMeter, began: float) -> float:
+def _compute_mean(meter: ProcessorMeter, began: float) -> float:
     return round(meter.seconds / max(time.time() - began, 1.0), 2)
 
 
-def _lag(clock: Clock, newest: int) -> float:
+def _compute_lag(clock: Clock, newest: int) -> float:
     """Return how far the answers lag behind the engine's clock, in seconds."""
     return clock.now_ms() / 1000 - max(newest, clock.since)
 

@@ -1,4 +1,4 @@
-"""All seconds of a run in real time, through a broker, with validation: what a rating promises, kept for hours.
+"""All seconds of a run in real time, through a broker, validated: whether the machine sustains its rating for hours.
 
 It can be interrupted, by Ctrl-C or otherwise: the same command resumes it. The driver continues after the last second
 that it sent, the engine from its checkpoint. The report says when it was interrupted or restarted.
@@ -21,8 +21,8 @@ import numpy.typing as npt
 from slipstream._bench.rating.outside import SAMPLES, SENT, STARTS, FromOutside, Sample
 from slipstream._bench.rating.rating_page import TRIAL_HEADS, make_trial_row, tabulate, tabulate_responses
 from slipstream._bench.rating.search import describe_machine, validate_trial
-from slipstream._bench.rating.trial import Trial, Window
-from slipstream._bench.validation.validation_page import COLOURS, STYLE, embed_image, new_figure
+from slipstream._bench.rating.trial import TimeWindow, Trial
+from slipstream._bench.validation.validation_page import COLOURS, STYLE, embed_image, make_figure
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._feeds.run import MINUTE, Run, versions
 from slipstream._linear_road.job.toll_journal import read_journal
@@ -101,14 +101,14 @@ def drive_full(engine: FromOutside, run: Run, expressways: int, out: Path) -> Fu
             hint="Use --door kafka.",
             code="conflicting-options",
         )
-    window, folder = Window(0, run.manifest.seconds), out / f"full-{expressways}"
+    window, folder = TimeWindow(0, run.manifest.seconds), out / f"full-{expressways}"
     answers, logs = folder / "answers", folder / "answers.logs"
     resumes = (logs / SENT).exists()
     if not resumes:
         shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
     _say_start(expressways, window, logs, folder)
-    entry = engine.door.open(f"full-{expressways}-{_identity(folder)}", expressways, keep=resumes)
+    entry = engine.door.open(f"full-{expressways}-{_name_topic(folder)}", expressways, keep=resumes)
     _, trial = engine.attend(run.multiplied(expressways // run.stored), entry, window, answers, aborts=False)
     starts = tuple(read_lines(logs / STARTS))
     say(f"L = {expressways}: validating ...")
@@ -132,7 +132,7 @@ def drive_full(engine: FromOutside, run: Run, expressways: int, out: Path) -> Fu
     return full
 
 
-def _identity(folder: Path) -> str:
+def _name_topic(folder: Path) -> str:
     """Return a name for the topic of a folder that stays the same when the run is resumed."""
     file = folder / "topic"
     if not file.exists():
@@ -142,7 +142,7 @@ def _identity(folder: Path) -> str:
     return file.read_text(encoding="utf-8")
 
 
-def _say_start(expressways: int, window: Window, logs: Path, folder: Path) -> None:
+def _say_start(expressways: int, window: TimeWindow, logs: Path, folder: Path) -> None:
     if last := read_last_line(logs / SENT):
         say(f"L = {expressways}: resuming after second {last['second']} of {window.until} ...")
     else:
@@ -210,7 +210,7 @@ def read_samples(file: Path) -> list[Sample]:
 
 def plot_minutes(minutes: Sequence[Minute]) -> Figure:
     """Plot response times by minute of the run."""
-    figure, (axis,) = new_figure(1, 3.6)
+    figure, (axis,) = make_figure(1, 3.6)
     at = [one.minute for one in minutes]
     for name, label, colour in (
         ("max", "longest", COLOURS[1]),
@@ -226,7 +226,7 @@ def plot_minutes(minutes: Sequence[Minute]) -> Figure:
 
 def plot_resources(samples: Sequence[Sample], out: Path) -> Figure:
     """Plot memory and state, lag, and cores over the run."""
-    figure, (memory, lag, cores) = new_figure(3, 6.5)
+    figure, (memory, lag, cores) = make_figure(3, 6.5)
     at = np.array([sample.second for sample in samples]) / MINUTE
     memory.plot(at, [sample.gib for sample in samples], color=COLOURS[0], label="memory of the engine, GiB")
     state_at, state = _state(samples, out)

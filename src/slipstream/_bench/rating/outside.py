@@ -1,4 +1,4 @@
-"""A trial from outside: broker, engine and driver are separate processes, and the engine is watched, not asked.
+"""A trial from outside: broker, engine and driver are separate processes, and the engine is only observed.
 
 The engine is started first. When it is ready, the driver sends the window in real time. Response times are those by
 arrival at the door. If the driver itself was late, the trial is void. An engine that dies is started again where the
@@ -17,13 +17,13 @@ from pathlib import Path
 from slipstream._bench.driving.driver import MAX_LAG, Sent, read_sent
 from slipstream._bench.rating.doors import Door, Entry
 from slipstream._bench.rating.processes import ProcessorMeter, measure_memory
-from slipstream._bench.rating.programs import Feed, Program, Start, check_exit, read_last_printed
-from slipstream._bench.rating.trial import ResponseSummary, Trial, Window, describe_late
+from slipstream._bench.rating.programs import EngineFeed, Program, Start, check_exit, read_last_printed
+from slipstream._bench.rating.trial import ResponseSummary, TimeWindow, Trial, describe_late
 from slipstream._errors import CheckFailed, Unavailable
 from slipstream._feeds.run import Run
-from slipstream._tools import child_processes
-from slipstream._tools.child_processes import Child
 from slipstream._tools.logs import append_lines, read_last_line
+from slipstream._tools.processes import child_processes
+from slipstream._tools.processes.child_processes import Child
 from slipstream._tools.progress import say
 
 #: a trial that is further behind than this, in seconds, is aborted
@@ -95,7 +95,7 @@ class Attendance:
     """One trial: starts engine and driver, and watches them; both continue what an earlier start left in ``folder``."""
 
     program: Program
-    feed: Feed
+    feed: EngineFeed
     door: Door
     folder: Path  # of the logs
     aborts: bool = True  # when the engine falls too far behind; otherwise it may be resumed
@@ -109,8 +109,8 @@ class Attendance:
         with ExitStack() as stack:
             engine = stack.enter_context(_Engine(self.program, self.feed))
             self._wait_until_ready(engine)
-            append_lines(self.folder / STARTS, [{"at": round(time.time(), 3), "second": self._newest_sent()}])
-            driver = stack.enter_context(self._driver())
+            append_lines(self.folder / STARTS, [{"at": round(time.time(), 3), "second": self._find_newest_sent()}])
+            driver = stack.enter_context(self._start_driver())
             try:
                 why = self._follow(engine, driver)
             except KeyboardInterrupt:
@@ -149,7 +149,7 @@ class Attendance:
             time.sleep(0.1)
         self.startup = round(time.monotonic() - began, 1)
 
-    def _driver(self) -> AbstractContextManager[Child]:
+    def _start_driver(self) -> AbstractContextManager[Child]:
         feed, window = self.feed, self.feed.window
         command = [sys.executable, "-m", "slipstream", "drive", str(feed.run.path), "--to", feed.entry.source]
         command += ["--multiply", str(feed.run.copies), "--format", feed.encoding, "--spread", "--end", "--json"]
@@ -162,7 +162,7 @@ class Attendance:
             time.sleep(_LOOK_S)
             if engine.code:  # with 0 it has seen the end of its input, just before the driver exits
                 self._restart(engine)
-            second = self._newest_sent()
+            second = self._find_newest_sent()
             if second < 0:
                 continue
             self._watch.read({DRIVER: driver.pid, BROKER: self.door.server(), ENGINE: engine.pid})
@@ -184,7 +184,8 @@ class Attendance:
         say(f"The engine exited with code {engine.code}; it is started again.")
         self.restarts += 1
         append_lines(
-            self.folder / STARTS, [{"at": round(time.time(), 3), "second": self._newest_sent(), "code": engine.code}]
+            self.folder / STARTS,
+            [{"at": round(time.time(), 3), "second": self._find_newest_sent(), "code": engine.code}],
         )
         engine.restart()
 
@@ -217,11 +218,11 @@ class Attendance:
             say("Interrupted: the engine answers what was sent ...")
             deadline = time.monotonic() + ABORT_LAG
             while engine.code is None and time.monotonic() < deadline:
-                if (self.program.newest(self.feed) or 0) >= self._newest_sent():
+                if (self.program.newest(self.feed) or 0) >= self._find_newest_sent():
                     return
                 time.sleep(_LOOK_S)
 
-    def _newest_sent(self) -> int:
+    def _find_newest_sent(self) -> int:
         last = read_last_line(self.folder / SENT)
         return int(last["second"]) if last else -1
 
@@ -229,7 +230,7 @@ class Attendance:
 class _Engine:
     """The engine's process, which may be started again."""
 
-    def __init__(self, program: Program, feed: Feed) -> None:
+    def __init__(self, program: Program, feed: EngineFeed) -> None:
         self._program, self._feed = program, feed
         self._stack = ExitStack()
         self._child: Child
@@ -303,7 +304,7 @@ class FromOutside:
         through = {"kafka": "a Kafka broker", "tcp": "TCP"}[self.door.name]
         return f"from outside, through {through}, as {self.encoding}, driver in a process of its own"
 
-    def drive(self, run: Run, expressways: int, window: Window, out: Path) -> Trial:
+    def drive(self, run: Run, expressways: int, window: TimeWindow, out: Path) -> Trial:
         """Run a trial; its topics are deleted at its end."""
         presented = run.multiplied(expressways // run.stored)
         entry = self.door.open(f"rating-{out.name}", expressways)
@@ -314,12 +315,12 @@ class FromOutside:
                 self.door.close(entry)
 
     def attend(
-        self, run: Run, entry: Entry, window: Window, out: Path, *, aborts: bool = True
+        self, run: Run, entry: Entry, window: TimeWindow, out: Path, *, aborts: bool = True
     ) -> tuple[Attendance, Trial]:
         """Run or resume a trial through an open door."""
         folder = out.parent / f"{out.name}.logs"
         folder.mkdir(parents=True, exist_ok=True)
-        feed = Feed(entry, self.encoding, run, window, out, folder / "engine.log")
+        feed = EngineFeed(entry, self.encoding, run, window, out, folder / "engine.log")
         attendance = Attendance(self.program, feed, self.door, folder, aborts)
         ended = attendance.run()
         sent = attendance.sent
@@ -337,7 +338,7 @@ class FromOutside:
 
 
 def judge(
-    expressways: int, window: Window, responses: dict[str, ResponseSummary], sent: Sequence[Sent], ended: str
+    expressways: int, window: TimeWindow, responses: dict[str, ResponseSummary], sent: Sequence[Sent], ended: str
 ) -> Trial:
     """Return the trial that response times and the driver's own lag make."""
     latest = max(sent, key=lambda one: one.lag, default=None)

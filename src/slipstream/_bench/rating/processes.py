@@ -10,7 +10,7 @@ import psutil
 
 from slipstream._runtime import shared_arrays
 from slipstream._runtime.state_cache import WARM
-from slipstream._tools.temporary import PREFIX
+from slipstream._tools.files.temporary import PREFIX
 
 #: seconds between two listings of a process tree: each reads the parents of all processes of the machine
 _LIST_S = 5.0

@@ -13,7 +13,7 @@ from slipstream._bench.driving.driver import Sent
 from slipstream._bench.rating.doors import Entry
 from slipstream._bench.rating.trial import (
     ResponseSummary,
-    Window,
+    TimeWindow,
     measure_busy_shares,
     read_journal_responses,
     read_text_responses,
@@ -33,13 +33,13 @@ READY = b"ready"
 
 
 @dataclass(frozen=True)
-class Feed:
+class EngineFeed:
     """What an engine is started on: an open door and what will come through it."""
 
     entry: Entry
     encoding: str
     run: Run  # presented ``run.copies`` times
-    window: Window
+    window: TimeWindow
     out: Path
     log: Path  # what the engine prints
 
@@ -60,26 +60,26 @@ class Program(Protocol):
     cold: bool  # whether it starts without the state of the seconds before the window
     ends: bool  # whether it ends when its input does
 
-    def command(self, feed: Feed) -> list[str]:
+    def command(self, feed: EngineFeed) -> list[str]:
         """Return the command that starts it, or continues it after it has died."""
 
-    def is_ready(self, feed: Feed, start: Start) -> bool:
+    def is_ready(self, feed: EngineFeed, start: Start) -> bool:
         """Return whether it waits for input, since it was started."""
 
-    def newest(self, feed: Feed) -> int | None:
+    def newest(self, feed: EngineFeed) -> int | None:
         """Return the newest second that it has answered, if it says."""
 
-    def answered(self, feed: Feed) -> int:
+    def answered(self, feed: EngineFeed) -> int:
         """Return a number that grows with its answers."""
 
-    def finish(self, feed: Feed, sent: Sequence[Sent]) -> dict[str, ResponseSummary]:
+    def finish(self, feed: EngineFeed, sent: Sequence[Sent]) -> dict[str, ResponseSummary]:
         """Collect its answers in ``feed.out`` and return their response times."""
 
-    def busy(self, feed: Feed, begin: float, end: float) -> tuple[float, ...]:
+    def busy(self, feed: EngineFeed, begin: float, end: float) -> tuple[float, ...]:
         """Return the share of time in which it was busy, in each part of a time; empty if it does not say."""
 
 
-class Toll:
+class TollEngine:
     """The toll engine, as users start it on a live feed, with the state of the seconds before the window."""
 
     name = "slipstream"
@@ -89,14 +89,14 @@ class Toll:
     def __init__(self, options: Sequence[str] = (), *, cold: bool = False) -> None:
         self._options, self.cold = options, cold
 
-    def command(self, feed: Feed) -> list[str]:
+    def command(self, feed: EngineFeed) -> list[str]:
         """Follow the feed; the driver sends whole seconds in order, so nothing can be late."""
         made = [sys.executable, "-m", "slipstream", "toll", feed.entry.source, "--follow", "--out", str(feed.out)]
         made += ["--format", feed.encoding, "--lateness", "0", "--no-text", "--json", *self._options]
         made += ["--history", str(feed.run.path), "--multiply", str(feed.run.copies)]
         return made if self.cold else made + make_forward_options(feed.window, feed.out)
 
-    def is_ready(self, feed: Feed, start: Start) -> bool:
+    def is_ready(self, feed: EngineFeed, start: Start) -> bool:
         """Return whether its status says so."""
         try:
             said = parse_json((feed.out / status.FILE).read_bytes())
@@ -104,26 +104,26 @@ class Toll:
         except (FileNotFoundError, KeyError, ValueError):
             return False
 
-    def newest(self, feed: Feed) -> int | None:
+    def newest(self, feed: EngineFeed) -> int | None:
         """Return the newest second in its journal."""
         last = last_batch(feed.out)
         return last.newest if last and last.newest >= 0 else None
 
-    def answered(self, feed: Feed) -> int:
+    def answered(self, feed: EngineFeed) -> int:
         """Return the number of batches."""
         last = last_batch(feed.out)
         return last.batch if last else -1
 
-    def finish(self, feed: Feed, sent: Sequence[Sent]) -> dict[str, ResponseSummary]:  # noqa: ARG002
+    def finish(self, feed: EngineFeed, sent: Sequence[Sent]) -> dict[str, ResponseSummary]:  # noqa: ARG002
         """Return the response times in its journal: commit minus arrival at the door."""
         return read_journal_responses(feed.out)
 
-    def busy(self, feed: Feed, begin: float, end: float) -> tuple[float, ...]:
+    def busy(self, feed: EngineFeed, begin: float, end: float) -> tuple[float, ...]:
         """Return the share of time that its batches took."""
         return measure_busy_shares(feed.out, begin, end)
 
 
-def make_forward_options(window: Window, out: Path) -> list[str]:
+def make_forward_options(window: TimeWindow, out: Path) -> list[str]:
     """Return the options of ``toll`` that start at a window; all trials of a rating share the state."""
     if not window.since:
         return []
@@ -131,7 +131,7 @@ def make_forward_options(window: Window, out: Path) -> list[str]:
     return ["--fast-forward-to", str(window.since), "--fast-forward-cache", str(folder)]
 
 
-class Command:
+class EngineCommand:
     """Any engine, by a command line with words in braces: {source}, {host}, {port}, {topic}, {answers}, {out}, {run}.
 
     It says that it is ready by a line that begins with "ready". It knows nothing of the seconds before the window. Its
@@ -153,7 +153,7 @@ class Command:
         self.name = name or Path(self._words[0]).name
         self.kinds = kinds
 
-    def command(self, feed: Feed) -> list[str]:
+    def command(self, feed: EngineFeed) -> list[str]:
         """Fill in what it reads and writes."""
         host, port, topic = feed.entry.address
         answers = Topic.parse(feed.entry.answers).name if feed.entry.answers else ""
@@ -170,23 +170,23 @@ class Command:
                 code="unknown-value",
             ) from error
 
-    def is_ready(self, feed: Feed, start: Start) -> bool:
+    def is_ready(self, feed: EngineFeed, start: Start) -> bool:
         """Return whether it has printed a line that begins with "ready"."""
         said = feed.log.read_bytes()[start.logged :].lower()
         return any(line.startswith(READY) for line in said.splitlines())
 
-    def newest(self, feed: Feed) -> int | None:  # noqa: ARG002
+    def newest(self, feed: EngineFeed) -> int | None:  # noqa: ARG002
         """Return None: it does not say."""
         return None
 
-    def answered(self, feed: Feed) -> int:
+    def answered(self, feed: EngineFeed) -> int:
         """Return how much it has written."""
         file = feed.out / OUTPUT
         written = file.stat().st_size if file.exists() else 0
         marks = watermarks(Topic.parse(feed.entry.answers)) if feed.entry.answers else None
         return written + sum(high for _, high in (marks or {}).values())
 
-    def finish(self, feed: Feed, sent: Sequence[Sent]) -> dict[str, ResponseSummary]:
+    def finish(self, feed: EngineFeed, sent: Sequence[Sent]) -> dict[str, ResponseSummary]:
         """Collect the messages of its topic, if there are any, as ``output.csv``."""
         output = feed.out / OUTPUT
         if feed.entry.answers:
@@ -195,7 +195,7 @@ class Command:
                 output.write_text("".join(lines), encoding="utf-8")
         return read_text_responses(output) if output.exists() else {}
 
-    def busy(self, feed: Feed, begin: float, end: float) -> tuple[float, ...]:  # noqa: ARG002
+    def busy(self, feed: EngineFeed, begin: float, end: float) -> tuple[float, ...]:  # noqa: ARG002
         """Return nothing: it has no batches that could be measured."""
         return ()
 

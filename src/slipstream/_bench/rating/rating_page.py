@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from slipstream._bench.rating.search import Rating
 from slipstream._bench.rating.trial import MOST_BUSY, ResponseSummary, Trial
-from slipstream._bench.validation.validation_page import COLOURS, STYLE, embed_image, new_figure, plot_qos
+from slipstream._bench.validation.validation_page import COLOURS, STYLE, embed_image, make_figure, plot_qos
 from slipstream._runtime import metrics
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def plot_ladder(tries: tuple[Trial, ...]) -> Figure:
 
     Void trials say nothing about the engine and are left out.
     """
-    figure, (times, shares) = new_figure(2, 5)
+    figure, (times, shares) = make_figure(2, 5)
     shown = [tried for tried in tries if not tried.void]
     groups = (
         ("with headroom", COLOURS[2], [tried for tried in shown if tried.held]),

@@ -20,10 +20,10 @@ from typing import Any
 import psutil
 
 from slipstream._bench.rating.engines import RatedEngine
-from slipstream._bench.rating.trial import MOST_BUSY, PARTS, Trial, Window
+from slipstream._bench.rating.trial import MOST_BUSY, PARTS, TimeWindow, Trial
 from slipstream._errors import BadArgument, CheckFailed
 from slipstream._feeds.run import Run, versions
-from slipstream._tools import child_processes
+from slipstream._tools.processes import child_processes
 from slipstream._tools.progress import say
 
 #: how often a trial whose driver was late is made again
@@ -41,7 +41,7 @@ class Rating:
     distinct: int  # expressways that differ
     cores: int
     per_core: float
-    window: Window  # seconds of the run
+    window: TimeWindow  # seconds of the run
     run: str
     output: str  # of the confirmed trial
     tries: tuple[Trial, ...]
@@ -65,7 +65,7 @@ class Search:
 
     engine: RatedEngine
     run: Run
-    window: Window
+    window: TimeWindow
     probe: int
     out: Path
     least: int = 1
@@ -117,14 +117,14 @@ class Search:
         """The largest L with all answers in time."""
         return max((tried.expressways for tried in self.made.values() if tried.in_time), default=0)
 
-    def folder(self, expressways: int, window: Window) -> Path:
+    def folder(self, expressways: int, window: TimeWindow) -> Path:
         """Return the folder of a trial."""
         return self.out / f"{self.engine.name}-{expressways}-{window.seconds}s"
 
     def _probe(self, copies: int) -> Trial:
         return self._drive(copies * self.run.stored, self.window.last(self.probe))
 
-    def _drive(self, expressways: int, window: Window) -> Trial:
+    def _drive(self, expressways: int, window: TimeWindow) -> Trial:
         out = self.folder(expressways, window)
         if out in self.made:  # a window no longer than the short trials
             return self.made[out]
@@ -150,7 +150,7 @@ class Search:
 
 
 def validate_trial(
-    trial: Trial, engine: RatedEngine, run: Run, out: Path, window: Window, *, timed: bool = True
+    trial: Trial, engine: RatedEngine, run: Run, out: Path, window: TimeWindow, *, timed: bool = True
 ) -> Trial:
     """Return a trial with the validator's verdict on its output; ``timed`` includes response times."""
     command = [sys.executable, "-m", "slipstream", "validate", str(run.path), str(out), "--only", engine.kinds]
@@ -183,7 +183,7 @@ def rate(search: Search) -> Rating:
         so_far = f" All answers were in time at L = {highest}." if highest else ""
         raise CheckFailed(
             f"No L was sustained with headroom; the last try, L = {last.expressways}: {last.outcome}.{so_far}",
-            hint=f"The trials are in {search.out}. Let nothing else run; with a smaller --distinct, L may be smaller.",
+            hint=f"The trials are in {search.out}. Run nothing else on the machine, or try a smaller --distinct.",
             code="check-failed",
         )
     best, cores = confirmed[-1], psutil.cpu_count() or 1

@@ -84,7 +84,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Window:
+class TimeWindow:
     """The part of the run that is driven in real time."""
 
     since: int
@@ -95,14 +95,17 @@ class Window:
         """Its length."""
         return self.until - self.since
 
-    def last(self, seconds: int) -> Window:
+    def last(self, seconds: int) -> TimeWindow:
         """Return its last seconds, or all of it; starts at a minute, where fast-forwards can end.
 
-        >>> Window(9600, 10800).last(120), Window(9600, 10800).last(30), Window(9600, 10800).last(5000)
-        (Window(since=10680, until=10800), Window(since=10740, until=10770), Window(since=9600, until=10800))
+        >>> whole = TimeWindow(9600, 10800)
+        >>> whole.last(120), whole.last(30)
+        (TimeWindow(since=10680, until=10800), TimeWindow(since=10740, until=10770))
+        >>> whole.last(5000) == whole
+        True
         """
         since = max(self.since, (self.until - seconds) // 60 * 60)
-        return Window(since, min(self.until, since + seconds))
+        return TimeWindow(since, min(self.until, since + seconds))
 
 
 def describe_late(responses: dict[str, ResponseSummary]) -> str:
@@ -131,11 +134,11 @@ def read_journal_responses(out: Path) -> dict[str, ResponseSummary]:
 def read_text_responses(output: Path) -> dict[str, ResponseSummary]:
     """Summarise the response times in an output in the paper's format."""
     return summarise_answers(
-        (int(kind), int(asked), 1, round(1000 * (emit - int(asked)))) for kind, asked, emit in _times(output)
+        (int(kind), int(asked), 1, round(1000 * (emit - int(asked)))) for kind, asked, emit in _read_times(output)
     )
 
 
-def _times(output: Path) -> Iterable[tuple[str, str, float]]:
+def _read_times(output: Path) -> Iterable[tuple[str, str, float]]:
     with output.open(encoding="utf-8") as lines:
         for line in lines:
             kind, *values = line.split(",", 4)[:4]

@@ -178,7 +178,7 @@ def is_valid() -> str:
     return " or ".join(f"({kind})" for kind in kinds)
 
 
-def rows_to_sort(run: Run, seconds: int) -> int:
+def estimate_rows_to_sort(run: Run, seconds: int) -> int:
     """Estimate the most rows sorted at once: the tuples that answers are computed from, or the answers.
 
     On a free road, cars enter a segment with every other report, so about every other tuple has an answer.
@@ -276,7 +276,7 @@ class CorrectAnswers:
     @cached_property
     def balances(self) -> DataFrame:
         """Balance requests with the balance as of their time (qid, time, vid, balance)."""
-        return self._balances("type = 2")
+        return self._compute_balances("type = 2")
 
     def compute(self) -> Iterator[str]:
         """Compute the slow steps, and yield the name of each when it is done."""
@@ -284,12 +284,12 @@ class CorrectAnswers:
             getattr(self, step).count()
             yield step
 
-    def _balances(self, which: str) -> DataFrame:
+    def _compute_balances(self, which: str) -> DataFrame:
         return self.space.keep(self.space.sql(BALANCES, requests=self.requests.where(which), charges=self.charges))
 
-    def _expenditures(self) -> DataFrame:
+    def _compute_expenditures(self) -> DataFrame:
         if self.edition.expenditure_is_today:
-            return self._balances("type = 3").selectExpr("qid", "time", "balance as tolls")
+            return self._compute_balances("type = 3").selectExpr("qid", "time", "balance as tolls")
         if not self.history.is_dir():
             return self.requests.where("type = 3").selectExpr("qid", "time", "0L as tolls")
         past = self.space.spark.read.parquet(str(self.history / "tolls"))
@@ -314,7 +314,7 @@ class CorrectAnswers:
             self.balances.selectExpr(
                 f"{BALANCE} as kind", "qid as id", "time", "cast(time as bigint) as a", "balance as b"
             ),
-            self._expenditures().selectExpr(
+            self._compute_expenditures().selectExpr(
                 f"{EXPENDITURE} as kind", "qid as id", "time", "cast(tolls as bigint) as a", "-1L as b"
             ),
             self.travel_times.selectExpr(f"{TRAVEL_TIME} as kind", "qid as id", "time", "seconds as a", "toll as b"),

@@ -37,7 +37,7 @@ TABLES = {
 _GIVE = "Use the file or folder that an engine wrote its answers to."
 
 
-class Order(StrEnum):
+class FieldOrder(StrEnum):
     """The order of the fields of a text line."""
 
     AUTO = "auto"
@@ -60,7 +60,7 @@ _FIELDS = (
     "size(f) = if(f[0] in ('1', '3'), 5, 6) as whole",
     "value",
 )
-_PLACES = {Order.PAPER: ("if(f[0] = '2', {4}, {3})", "{3}"), Order.ORIGINAL: ("{3}", "{4}")}
+_PLACES = {FieldOrder.PAPER: ("if(f[0] = '2', {4}, {3})", "{3}"), FieldOrder.ORIGINAL: ("{3}", "{4}")}
 
 _READABLE = """whole and kind between 0 and 4 and id between 0 and 2147483647 and time between 0 and 2147483647
   and emit_ms is not null and a is not null and b is not null"""
@@ -74,20 +74,20 @@ def check_outputs(paths: list[Path]) -> None:
         _locate(path)
 
 
-def read_outputs(spark: SparkSession, paths: list[Path], order: Order) -> DataFrame:
+def read_outputs(spark: SparkSession, paths: list[Path], order: FieldOrder) -> DataFrame:
     """Return all output tuples under ``paths``."""
     check_outputs(paths)
     return reduce(lambda left, right: left.unionByName(right), [_read(spark, path, order) for path in paths])
 
 
-def _read(spark: SparkSession, path: Path, order: Order) -> DataFrame:
+def _read(spark: SparkSession, path: Path, order: FieldOrder) -> DataFrame:
     found = _locate(path)
     if _is_job(found):
         return _mark_unreadable(_read_job(spark, found))
     if _is_parquet(found):
         return _read_parquet(spark, found)
     lines = spark.read.text(str(found)).where("trim(value) <> ''").selectExpr("value", _SPLIT)
-    return _mark_unreadable(lines.selectExpr(*_fields(detect_order(lines) if order == Order.AUTO else order)))
+    return _mark_unreadable(lines.selectExpr(*_list_fields(detect_order(lines) if order == FieldOrder.AUTO else order)))
 
 
 def _locate(path: Path) -> Path:
@@ -180,13 +180,13 @@ def _mark_unreadable(frame: DataFrame) -> DataFrame:
     return good.unionByName(bad.selectExpr(*nothing, "value as line"))
 
 
-def _fields(order: Order) -> list[str]:
+def _list_fields(order: FieldOrder) -> list[str]:
     whole = [_WHOLE.format(i) for i in range(6)]
     id_, result_time = (place.format(*whole) for place in _PLACES[order])
     return [field.format(id=id_, result_time=result_time) if "{" in field else field for field in _FIELDS]
 
 
-def detect_order(lines: DataFrame) -> Order:
+def detect_order(lines: DataFrame) -> FieldOrder:
     """Detect the order of text lines: in type 2, by which field can be a result time.
 
     The two orders differ in type 2 only; without such lines it does not matter.
@@ -196,4 +196,4 @@ def detect_order(lines: DataFrame) -> Order:
     counts = [fits.format(_WHOLE.format(place), time=time) for place in (3, 4)]
     row = lines.where("f[0] = '2'").selectExpr(f"{counts[0]} as paper", f"{counts[1]} as original").first()
     assert row is not None
-    return Order.ORIGINAL if row.original > row.paper else Order.PAPER
+    return FieldOrder.ORIGINAL if row.original > row.paper else FieldOrder.PAPER

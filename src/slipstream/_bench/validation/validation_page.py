@@ -59,19 +59,19 @@ def write_report(verdict: Verdict, path: Path) -> None:
         style=STYLE,
         result="passed" if verdict.passed else "failed",
         mark="pass" if verdict.passed else "fail",
-        summary=_summary(verdict),
+        summary=_write_summary(verdict),
         hints="".join(f"<p><b>{html.escape(hint)}</b></p>" for hint in verdict.hints),
-        table=_table(verdict),
-        examples=_examples(verdict),
-        responses=_responses(verdict),
+        table=_write_table(verdict),
+        examples=_write_examples(verdict),
+        responses=_write_responses(verdict),
         throughput=embed_image(plot_throughput(verdict), "tuples in and answers out per second of the run"),
-        consistency="".join(_consistency(Path(output)) for output in verdict.outputs),
+        consistency="".join(_plot_consistency(Path(output)) for output in verdict.outputs),
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page, encoding="utf-8")
 
 
-def _summary(verdict: Verdict) -> str:
+def _write_summary(verdict: Verdict) -> str:
     outputs = ", ".join(f"<code>{html.escape(output)}</code>" for output in verdict.outputs)
     timed = "" if verdict.response_times else " Response times were not judged."
     return (
@@ -80,13 +80,13 @@ def _summary(verdict: Verdict) -> str:
     )
 
 
-def _table(verdict: Verdict) -> str:
+def _write_table(verdict: Verdict) -> str:
     times = ("limit", "median", "p99", "max") if verdict.response_times else ()
     head = "".join(f"<th>{name}</th>" for name in ("", "expected", "given", *verdict.problems, *times))
-    return f"<table><tr>{head}</tr>{''.join(_row(verdict, tally) for tally in verdict.tallies)}</table>"
+    return f"<table><tr>{head}</tr>{''.join(_write_row(verdict, tally) for tally in verdict.tallies)}</table>"
 
 
-def _row(verdict: Verdict, tally: Tally) -> str:
+def _write_row(verdict: Verdict, tally: Tally) -> str:
     cells = [f"<td>{tally.name}</td>", f"<td>{tally.expected:,}</td>", f"<td>{tally.given:,}</td>"]
     for problem in verdict.problems:
         count = getattr(tally, problem)
@@ -98,7 +98,7 @@ def _row(verdict: Verdict, tally: Tally) -> str:
     return f"<tr>{''.join(cells)}</tr>"
 
 
-def _examples(verdict: Verdict) -> str:
+def _write_examples(verdict: Verdict) -> str:
     rows = [
         f'<tr><td>{verdict.name(e.kind)}</td><td class="text">{e.problem}</td>'
         f'<td class="text">{html.escape(e.text)}</td><td class="text">{html.escape(e.rule)}</td></tr>'
@@ -111,7 +111,7 @@ def _examples(verdict: Verdict) -> str:
     return f"<h2>First examples of each error</h2><table>{''.join(rows)}</table>" if rows else ""
 
 
-def _responses(verdict: Verdict) -> str:
+def _write_responses(verdict: Verdict) -> str:
     if not verdict.response_times:
         return ""
     heading = "<h2>Response times</h2>"
@@ -124,7 +124,7 @@ def _responses(verdict: Verdict) -> str:
     return heading + distribution + over_time
 
 
-def _consistency(output: Path) -> str:
+def _plot_consistency(output: Path) -> str:
     """Plot commit times and the capacity left for queries, for an engine that records metrics."""
     folder = output if output.is_dir() else output.parent
     batches = [batch for batch in metrics.read(folder) if batch.until > batch.since >= 0]
@@ -144,7 +144,7 @@ def embed_image(figure: Figure, description: str) -> str:
     return f'<img alt="{html.escape(description)}" src="data:image/png;base64,{data}">'
 
 
-def new_figure(rows: int, height: float) -> tuple[Figure, list[Axes]]:
+def make_figure(rows: int, height: float) -> tuple[Figure, list[Axes]]:
     """Create a figure with stacked panels, in the style of all reports."""
     from matplotlib.figure import Figure
 
@@ -156,7 +156,7 @@ def new_figure(rows: int, height: float) -> tuple[Figure, list[Axes]]:
     return figure, list(axes)
 
 
-def _cells_by_kind(verdict: Verdict) -> dict[int, list[Cell]]:
+def _group_cells(verdict: Verdict) -> dict[int, list[Cell]]:
     cells: dict[int, list[Cell]] = {}
     for cell in verdict.cells:
         cells.setdefault(cell.kind, []).append(cell)
@@ -165,9 +165,9 @@ def _cells_by_kind(verdict: Verdict) -> dict[int, list[Cell]]:
 
 def plot_distribution(verdict: Verdict) -> Figure:
     """Plot the share of answers within a time; wide lines lie below narrow ones, so that equal curves stay visible."""
-    figure, (axis,) = new_figure(1, 3.8)
+    figure, (axis,) = make_figure(1, 3.8)
     limits = {tally.kind: tally.limit for tally in verdict.tallies}
-    for kind, cells in _cells_by_kind(verdict).items():
+    for kind, cells in _group_cells(verdict).items():
         tenths = np.array([cell.tenths for cell in cells])
         order = np.argsort(tenths)
         within = np.cumsum(np.array([cell.answers for cell in cells])[order])
@@ -184,9 +184,9 @@ def plot_distribution(verdict: Verdict) -> Figure:
 
 def plot_over_time(verdict: Verdict) -> Figure:
     """Plot the longest response time in each stretch of the run."""
-    present = _cells_by_kind(verdict)
+    present = _group_cells(verdict)
     limits = {tally.kind: tally.limit for tally in verdict.tallies}
-    figure, axes = new_figure(len(present), 0.8 + 1.5 * len(present))
+    figure, axes = make_figure(len(present), 0.8 + 1.5 * len(present))
     for axis, (kind, cells) in zip(axes, present.items(), strict=True):
         longest: dict[int, float] = {}
         for cell in cells:
@@ -201,11 +201,11 @@ def plot_over_time(verdict: Verdict) -> Figure:
 
 def plot_throughput(verdict: Verdict) -> Figure:
     """Plot input tuples and answers per second of the run."""
-    figure, (axis,) = new_figure(1, 3.4)
+    figure, (axis,) = make_figure(1, 3.4)
     starts = np.arange(verdict.since // verdict.stretch * verdict.stretch, verdict.until, verdict.stretch)
     lengths = np.minimum(starts + verdict.stretch, verdict.until) - np.maximum(starts, verdict.since)
     axis.plot(starts, _spread_over_stretches(starts, verdict.arrivals) / lengths, color="#5b6570", label="input tuples")
-    for kind, cells in _cells_by_kind(verdict).items():
+    for kind, cells in _group_cells(verdict).items():
         rates = _spread_over_stretches(starts, ((cell.start, cell.answers) for cell in cells)) / lengths
         axis.plot(starts, rates, color=COLOURS[kind], linewidth=1.2, label=f"{verdict.name(kind)}s")
     axis.set_yscale("symlog", linthresh=1)
@@ -217,7 +217,7 @@ def plot_throughput(verdict: Verdict) -> Figure:
 
 def plot_qos(batches: list[BatchMetrics]) -> Figure:
     """Plot the commit time of each batch, and the capacity left for queries."""
-    figure, (times, share) = new_figure(2, 5)
+    figure, (times, share) = make_figure(2, 5)
     at = np.array([batch.until for batch in batches])
     took = np.array([batch.commit_ms for batch in batches]) / 1000
     arrived = np.array([batch.until - batch.since for batch in batches])

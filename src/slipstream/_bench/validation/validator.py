@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from slipstream._bench.validation.answer_comparison import PROBLEMS, Comparison, Scope
 from slipstream._bench.validation.editions import ALERT, ANSWERS, BALANCE, EXPENDITURE, TOLL, TRAVEL_TIME, Edition
-from slipstream._bench.validation.expected import SLOW_STEPS, CorrectAnswers, rows_to_sort
-from slipstream._bench.validation.outputs import Order, read_outputs
+from slipstream._bench.validation.expected import SLOW_STEPS, CorrectAnswers, estimate_rows_to_sort
+from slipstream._bench.validation.outputs import FieldOrder, read_outputs
 from slipstream._bench.validation.sql_workspace import workspace
 from slipstream._errors import BadArgument, BadInput
 from slipstream._feeds.run import Run
@@ -172,7 +172,7 @@ def validate(
     outputs: list[Path],
     *,
     edition: Edition,
-    order: Order = Order.AUTO,
+    order: FieldOrder = FieldOrder.AUTO,
     response_times: bool = True,
     since: int = 0,
     until: int | None = None,
@@ -185,14 +185,14 @@ def validate(
     The engine was fed the seconds from ``fed_since`` on. Without ``until`` the whole output is judged, including
     answers after the end of the run.
     """
-    end = last_second(run, since, until)
-    with workspace(spark, rows_to_sort(run, end - since)) as space:
+    end = find_last_second(run, since, until)
+    with workspace(spark, estimate_rows_to_sort(run, end - since)) as space:
         scope = Scope(tuple(kinds), since, end, cut=until is not None, timed=response_times)
         given = read_outputs(spark, outputs, order)
         return _Validation(CorrectAnswers(space, run, edition, end, fed_since), given, outputs, scope).verdict(examples)
 
 
-def last_second(run: Run, since: int, until: int | None) -> int:
+def find_last_second(run: Run, since: int, until: int | None) -> int:
     """Return the second at which a validation ends, exclusive; reject an empty range."""
     end = run.manifest.seconds if until is None else min(until, run.manifest.seconds)
     if not 0 <= since < end:
@@ -220,7 +220,7 @@ class _Validation:
         with bar("validating", len(SLOW_STEPS) + 1) as advance:
             for _ in self.answers.compute():
                 advance(1)
-            tallies = self._tallies()
+            tallies = self._count_tallies()
         self._check_same_run(tallies)
         stretch = max(SHORTEST_STRETCH, (self.scope.until - self.scope.since) // STRETCHES)
         return Verdict(
@@ -234,11 +234,11 @@ class _Validation:
             tallies=tallies,
             unreadable=unreadable,
             unreadable_examples=self._find_unreadable(examples) if unreadable else (),
-            examples=() if all(tally.clean for tally in tallies) else self._examples(examples),
-            hints=tuple(self._hints(tallies, last)),
+            examples=() if all(tally.clean for tally in tallies) else self._find_examples(examples),
+            hints=tuple(self._suggest_hints(tallies, last)),
             stretch=stretch,
-            cells=self._cells(stretch),
-            arrivals=self._arrivals(stretch),
+            cells=self._count_cells(stretch),
+            arrivals=self._count_arrivals(stretch),
         )
 
     def _check_readable(self) -> tuple[int, int]:
@@ -279,9 +279,9 @@ class _Validation:
                 code="empty-input",
             )
 
-    def _tallies(self) -> tuple[Tally, ...]:
+    def _count_tallies(self) -> tuple[Tally, ...]:
         counts = self.comparison.counts()
-        responses = self._responses() if self.scope.timed else {}
+        responses = self._compute_responses() if self.scope.timed else {}
         return tuple(
             Tally(
                 kind=kind,
@@ -293,14 +293,14 @@ class _Validation:
             for kind in self.scope.kinds
         )
 
-    def _responses(self) -> dict[int, ResponseTimes]:
+    def _compute_responses(self) -> dict[int, ResponseTimes]:
         rows = self.space.sql(RESPONSES, given=self.given).collect()
         return {row.kind: ResponseTimes(*(ms / 1000 for ms in (*row.parts, row.longest))) for row in rows}
 
-    def _examples(self, most: int) -> tuple[Example, ...]:
-        return tuple(_example(row, self.edition) for row in self.comparison.examples(most))
+    def _find_examples(self, most: int) -> tuple[Example, ...]:
+        return tuple(_make_example(row, self.edition) for row in self.comparison.examples(most))
 
-    def _hints(self, tallies: tuple[Tally, ...], last: int) -> Iterator[str]:
+    def _suggest_hints(self, tallies: tuple[Tally, ...], last: int) -> Iterator[str]:
         end = self.answers.run.manifest.seconds
         if last >= end:
             yield f"OUTPUT continues to second {last}, RUN ends with second {end - 1}: did the engine get a longer run?"
@@ -311,17 +311,17 @@ class _Validation:
         if 2 * met < min(expected, given):
             yield f"Only {met:,} of {given:,} output tuples answer anything in RUN: does OUTPUT come from another run?"
 
-    def _cells(self, stretch: int) -> tuple[Cell, ...]:
+    def _count_cells(self, stretch: int) -> tuple[Cell, ...]:
         rows = self.space.sql(CELLS, given=self.given, stretch=stretch).collect()
         return tuple(Cell(*row) for row in rows)
 
-    def _arrivals(self, stretch: int) -> tuple[tuple[int, int], ...]:
+    def _count_arrivals(self, stretch: int) -> tuple[tuple[int, int], ...]:
         tuples = self.answers.tuples.where(f"time >= {self.scope.since}")
         rows = self.space.sql(ARRIVALS, tuples=tuples, stretch=stretch, copies=self.answers.copies).collect()
         return tuple((row.start, row.tuples) for row in rows)
 
 
-def _example(row: Row, edition: Edition) -> Example:
+def _make_example(row: Row, edition: Edition) -> Example:
     names = VALUES[row.kind]
     asker = "vehicle" if row.kind in (TOLL, ALERT) else "request"
     want, got = (

@@ -21,9 +21,9 @@ from slipstream._berlinmod.layout import FORMATS, SAMPLES
 from slipstream._errors import BadArgument
 from slipstream._moving import types
 from slipstream._moving.columns import MPoints, read, write
-from slipstream._roads.network import StreetNetwork
+from slipstream._roads.street_network import StreetNetwork
 from slipstream._spark.session import in_utc
-from slipstream._tools.staging import staged_folder
+from slipstream._tools.files.staging import staged_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

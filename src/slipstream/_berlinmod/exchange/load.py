@@ -42,11 +42,11 @@ from slipstream._moving.columns import MPoints, Points, read, write
 from slipstream._moving.formats import DEGREES
 from slipstream._moving.value import instant, micros
 from slipstream._roads.graph_building import build
-from slipstream._roads.lists import csv_streets, metre_streets, read_text
-from slipstream._roads.network import Street, StreetNetwork
+from slipstream._roads.lists import read_csv_streets, read_text, require_metres
+from slipstream._roads.street_network import Street, StreetNetwork
 from slipstream._spark.session import in_utc
+from slipstream._tools.files.staging import staged_folder
 from slipstream._tools.numba_tools import Floats, Longs, compiled
-from slipstream._tools.staging import staged_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -297,9 +297,9 @@ def _road_segments(folder: Path) -> Iterator[Street]:
 def _network(folder: Path, *, metres: bool) -> StreetNetwork | None:
     """Read the streets, if a folder has them."""
     if (path := find_file(folder, "streets.csv")) is not None:
-        return build(metre_streets(csv_streets(path), path, metres=metres), str(path))
+        return build(require_metres(read_csv_streets(path), path, metres=metres), str(path))
     if (path := find_file(folder, "roadsegments.csv")) is not None:
-        return build(metre_streets(_road_segments(folder), path, metres=metres), str(path))
+        return build(require_metres(_road_segments(folder), path, metres=metres), str(path))
     return None
 
 

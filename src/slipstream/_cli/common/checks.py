@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from slipstream._errors import BadArgument
-from slipstream._tools.staging import check_makeable, check_new
+from slipstream._tools.files.staging import check_makeable, check_new
 
 __all__ = ["check_folder", "check_new", "check_there", "check_writable"]
 

@@ -1,7 +1,7 @@
 """The configuration file, ``slipstream.toml``: defaults for options, Spark's settings, and Kafka's.
 
-The command line wins, then the environment, then the file. A key that means nothing is refused: a misspelt setting
-that is silently ignored is found when it is too late.
+The command line wins, then the environment, then the file. An unknown key is refused: a misspelt setting that
+is silently ignored would be found too late.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _load(file: Path) -> Configuration:
         ) from error
     except tomllib.TOMLDecodeError as error:
         raise BadArgument(
-            f"{error}.", place=Place(file=str(file)), hint="It is TOML: https://toml.io", code="bad-config"
+            f"{error}.", place=Place(file=str(file)), hint="The file must be TOML: https://toml.io", code="bad-config"
         ) from error
     _check_keys(file, "", body, _TABLES)
     tables = {name: _check_table(file, name, body.get(name, {})) for name in _TABLES}

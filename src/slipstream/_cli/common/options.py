@@ -16,7 +16,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from slipstream._cli.common.tables import format_value, print_table
+from slipstream._cli.common.printed_tables import format_value, print_table
 from slipstream._cli.common.verbosity import set_json
 from slipstream._errors import BadArgument, BadInput
 from slipstream._spark import session

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from slipstream._errors import BadArgument
-from slipstream._tools.staging import temporary_sibling
+from slipstream._tools.files.staging import temporary_sibling
 
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing --out.")]
 Afresh = Annotated[bool, typer.Option("--overwrite", help="Delete the job in --out first, and start afresh.")]
@@ -52,11 +52,18 @@ def clear_job(out: Path, overwrite: bool) -> None:
         remove(out)
 
 
+def clear(out: Path, overwrite: bool, *marks: str) -> None:
+    """Delete what a command wrote to a folder that has one of the ``marks``."""
+    if overwrite and out.exists():
+        _check_ours(out, marks)
+        remove(out)
+
+
 def _check_ours(out: Path, marks: tuple[str, ...]) -> None:
     if out.is_file() or not any(out.iterdir()) or any(any(out.glob(mark)) for mark in marks):
         return
     raise BadArgument(
-        f"--out {out}: holds something that this command did not write.",
+        f"--out {out}: contains files that this command did not write.",
         hint="Give another name, or remove it.",
         code="exists",
     )

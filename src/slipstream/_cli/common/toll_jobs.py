@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from slipstream._cli.common.inputs import Reading
-from slipstream._cli.common.options import start_spark
+from slipstream._cli.common.input_options import Reading
+from slipstream._cli.common.options import check_rejects, start_spark
 from slipstream._errors import BadArgument
 from slipstream._io.formats.encodings import TEXT, guess_encoding
 
@@ -82,12 +82,13 @@ def check_pace(speed: float, batch_seconds: int, parallel: int) -> None:
             raise BadArgument(message, hint=hint, code="out-of-range")
 
 
-def find_rejects(out: Path, *, text: bool) -> Path:
-    """Return the file or table of what a job rejected."""
+def check_rejects_of(summary: Mapping[str, Any], out: Path, most: float, *, text: bool) -> None:
+    """Refuse the result of a job that rejected too much of its input."""
     from slipstream._io.outputs import FOLDER, REJECTS
     from slipstream._linear_road.answer_text import REJECTED
 
-    return out / REJECTED if text else out / FOLDER / REJECTS
+    rejects = out / REJECTED if text else out / FOLDER / REJECTS
+    check_rejects(summary["rejects"], summary["rejects"] + summary["tuples"], most, rejects)
 
 
 def run_job(

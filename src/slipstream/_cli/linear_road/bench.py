@@ -12,11 +12,12 @@ from rich.console import Console
 from rich.table import Table
 
 from slipstream._bench.validation.editions import find_edition
-from slipstream._bench.validation.outputs import Order, check_outputs
+from slipstream._bench.validation.outputs import FieldOrder, check_outputs
 from slipstream._cli.common.checks import check_folder, check_there, check_writable
 from slipstream._cli.common.commands import Family
 from slipstream._cli.common.options import Conf, Json, Master, show, start_spark
-from slipstream._cli.common.tables import print_table
+from slipstream._cli.common.overwriting import Overwrite, replacing
+from slipstream._cli.common.printed_tables import print_table
 from slipstream._cli.linear_road.drive import drive
 from slipstream._errors import BadArgument, CheckFailed
 from slipstream._spark import session
@@ -44,8 +45,9 @@ def validate(
         int, typer.Option(metavar="T", help="The engine was fed from this second on, and knows nothing before it.")
     ] = 0,
     order: Annotated[
-        Order, typer.Option(help="Field order of text: the paper's, or that of the benchmark's original validator.")
-    ] = Order.AUTO,
+        FieldOrder,
+        typer.Option(help="Field order of text: the paper's, or that of the benchmark's original validator."),
+    ] = FieldOrder.AUTO,
     rules: Annotated[
         str, typer.Option(metavar="RULES", help="The rule set: 2004, or 2003 for the thesis' edition.")
     ] = "2004",
@@ -71,7 +73,7 @@ def validate(
     rule_set, judged = find_edition(rules), _parse_kinds(only)
     check_there(run, *outputs, hint="Give the run that was fed to the engine, and what the engine wrote.")
     check_writable(report, "--report", makes_folder=True)
-    from slipstream._bench.validation.validator import last_second
+    from slipstream._bench.validation.validator import find_last_second
     from slipstream._bench.validation.validator import validate as check
     from slipstream._feeds.run import Run
 
@@ -79,7 +81,7 @@ def validate(
     check_outputs(outputs)
     opened = stored.multiplied(multiply * stored.copies)
     since = max(since, fed_since)
-    last_second(opened, since, until)
+    find_last_second(opened, since, until)
     spark = start_spark("validate", master, conf)
     with session.task_errors():
         verdict = check(
@@ -165,6 +167,7 @@ def postgres(
             metavar="CONNINFO", envvar="SLIPSTREAM_POSTGRES", help="The server, as a connection string of libpq."
         ),
     ] = "",
+    overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Run Linear Road on PostgreSQL: the paper's System X, a database that is polled.
@@ -180,9 +183,10 @@ def postgres(
 
     opened = Run.open(run)
     check_folder(out)
-    from slipstream._bench.postgres import SERVER, run_postgres
+    from slipstream._bench.postgres import OUTPUT, SERVER, run_postgres
 
-    result = run_postgres(opened, out, seconds=seconds, speed=speed, server=server or SERVER)
+    with replacing(out, overwrite, OUTPUT):
+        result = run_postgres(opened, out, seconds=seconds, speed=speed, server=server or SERVER)
     driven = result.driver.to_dict()
     body = {name: value for name, value in asdict(result).items() if name != "spans"}
     show(
@@ -204,9 +208,9 @@ def add_to(app: typer.Typer) -> None:
     app.command(rich_help_panel=PANEL)(validate)
     baselines = Family(help="Run Linear Road on systems other than Slipstream.", no_args_is_help=True)
     baselines.command()(postgres)
-    baselines.callback()(_baselines)
+    baselines.callback()(_describe_group)
     app.add_typer(baselines, name="bench", rich_help_panel=PANEL)
 
 
-def _baselines() -> None:
+def _describe_group() -> None:
     """Run Linear Road on systems other than Slipstream."""

@@ -1,4 +1,4 @@
-"""``slipstream describe``: a run's figures beside the published ones, and its picture."""
+"""``slipstream describe``: a run's figures next to the published ones, and its picture."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.table import Table
 
 from slipstream._cli.common.checks import check_writable
 from slipstream._cli.common.options import Conf, Json, Master, start_spark
-from slipstream._cli.common.tables import format_value, print_table
+from slipstream._cli.common.printed_tables import format_value, print_table
 from slipstream._errors import Unavailable, classify
 from slipstream._spark import session
 from slipstream._tools.progress import say
@@ -50,9 +50,9 @@ def describe(
     opened = Run.open(run)
     check_writable(png, "--png")
     history = History.open(opened)
-    from slipstream._city.character import characterise, shown_expressway
+    from slipstream._city.character import characterise, choose_expressway
 
-    shown_expressway(opened, expressway)
+    choose_expressway(opened, expressway)
     if verify:
         opened.verify()
         history.verify()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from slipstream._bench.driving.receivers import Destination
 
 
-class Cargo(StrEnum):
+class Content(StrEnum):
     """What is delivered."""
 
     TUPLES = "tuples"
@@ -36,8 +36,8 @@ def drive(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run to deliver; with --as gps, a data set of trips.")],
     to: Annotated[str, typer.Option(metavar="WHERE", help="dir:PATH, kafka:HOST:PORT/TOPIC, tcp:HOST:PORT or stdout.")],
     cargo: Annotated[
-        Cargo, typer.Option("--as", help="Deliver the tuples of a run, or trips as positions of GPS receivers.")
-    ] = Cargo.TUPLES,
+        Content, typer.Option("--as", help="Deliver the tuples of a run, or trips as positions of GPS receivers.")
+    ] = Content.TUPLES,
     speed: Annotated[
         float, typer.Option(min=0, metavar="K", help="Replay at this multiple of real time; 0 is full speed.")
     ] = 1.0,
@@ -115,7 +115,7 @@ def drive(
     from slipstream._bench.driving.driver import log_to, read_sent
     from slipstream._bench.driving.receivers import open_destination
 
-    if cargo is Cargo.GPS:
+    if cargo is Content.GPS:
         if multiply != 1 or fast_forward_to:
             raise BadArgument(
                 "--multiply and --fast-forward-to are not for --as gps.",
@@ -198,6 +198,6 @@ def _load_positions(
         def encode(second: pa.Table) -> list[bytes]:
             return [form.encode(part) for part in gps_receivers.spread_vehicles(second, to.partitions)]
 
-        return drive_seconds(gps_receivers.seconds_of(positions, movement.begin), plan, encode, to, note=note)
+        return drive_seconds(gps_receivers.split_seconds(positions, movement.begin), plan, encode, to, note=note)
 
     return Shipment(DrivePlan(since, last, 1.0, since), form, deliver)

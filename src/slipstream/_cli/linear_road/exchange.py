@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from slipstream._feeds.run import Run
 
 
-class Source(StrEnum):
+class SourceFormat(StrEnum):
     """What can be imported."""
 
     LINEAR_ROAD = "linear-road"
@@ -34,7 +34,7 @@ class Target(StrEnum):
 def import_(
     file: Annotated[Path, typer.Argument(help="The file to import; it may be compressed (.gz).", show_default=False)],
     out: Annotated[Path, typer.Option("--out", help="The folder of the new run.", show_default=False)],
-    kind: Annotated[Source, typer.Option("--format", help="The format of the file.")] = Source.LINEAR_ROAD,
+    kind: Annotated[SourceFormat, typer.Option("--format", help="The format of the file.")] = SourceFormat.LINEAR_ROAD,
     map_file: Annotated[
         Path | None,
         typer.Option("--map", metavar="FILE", help="Maps the edges of SUMO to expressways (docs/how-to/sumo.md)."),
@@ -57,7 +57,7 @@ def import_(
 
     `slipstream import fcd.xml.gz --format sumo --map map.toml --out runs/sumo`
     """
-    if (kind is Source.SUMO) != (map_file is not None):
+    if (kind is SourceFormat.SUMO) != (map_file is not None):
         raise BadArgument(
             "--map and --format sumo require each other.",
             hint="docs/how-to/sumo.md shows a map.",
@@ -135,7 +135,7 @@ def export(
 def _export_to(run: Run, out: Path, overwrite: bool) -> int:
     """Write to a temporary file first, so that the file appears complete or not at all."""
     from slipstream._feeds.tuple_text import export_text
-    from slipstream._tools.staging import temporary_sibling
+    from slipstream._tools.files.staging import temporary_sibling
 
     if out.exists() and not overwrite:
         raise BadArgument(f"--out {out}: exists.", hint=HINT, code="exists")

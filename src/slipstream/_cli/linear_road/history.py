@@ -42,9 +42,9 @@ def history(
     opened = Run.open(run)
     known = None if overwrite else _find_known(opened, seed, csv=csv)
     if known is None or csv:
-        from slipstream._city.history_writer import export_csv, make_history, stored_expressways
+        from slipstream._city.history_writer import export_csv, list_stored_expressways, make_history
 
-        stored_expressways(opened)
+        list_stored_expressways(opened)
         spark = start_spark("history", master, conf)
         known = known or make_history(opened, spark, seed=seed, replace=overwrite)
         if csv:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +17,7 @@ from rich.table import Table
 
 from slipstream._cli.common.checks import check_folder, check_there
 from slipstream._cli.common.options import Conf, Json, Master, parse_seconds, show, start_spark
-from slipstream._cli.common.tables import count_nouns, print_table
+from slipstream._cli.common.printed_tables import count_nouns, print_table
 from slipstream._errors import MALFORMED, BadArgument, BadInput, CheckFailed
 from slipstream._spark import session
 from slipstream._tools.progress import say
@@ -24,6 +25,8 @@ from slipstream._tools.progress import say
 if TYPE_CHECKING:
     from slipstream._bench.rating.engines import RatedEngine
     from slipstream._bench.rating.full import FullRun
+    from slipstream._bench.rating.outside import FromOutside
+    from slipstream._bench.rating.programs import Program
     from slipstream._bench.rating.search import Rating, Search
     from slipstream._bench.rating.trial import ResponseSummary, Trial
     from slipstream._feeds.run import Run
@@ -38,7 +41,7 @@ class Rated(StrEnum):
     POSTGRES = "postgres"
 
 
-class Door(StrEnum):
+class DoorName(StrEnum):
     """How the driver reaches the engine."""
 
     KAFKA = "kafka"
@@ -66,7 +69,7 @@ def rate(
     ] = "20m",
     probe: Annotated[str, typer.Option(metavar="TIME", help="How long each try of the search takes: 30s, 2m.")] = "2m",
     door: Annotated[
-        Door | None,
+        DoorName | None,
         typer.Option(
             help="Drive through a Kafka broker or over TCP. By default kafka, if a broker can be started.",
             show_default=False,
@@ -141,39 +144,51 @@ def rate(
     check_folder(out)
     asked, probed = parse_seconds("--window", window), parse_seconds("--probe", probe)
     _check(replay=replay, door=door, engine=engine, engine_command=engine_command, full=full, at=at, only=only)
-    rating = _known_rating(out) if full and at is None else 0
-    from slipstream._bench.rating.engines import Postgres, Replay, make_engine_options
-    from slipstream._bench.rating.outside import FromOutside
-    from slipstream._bench.rating.programs import Command, Toll
+    rating = _read_rating(out) if full and at is None else 0
+    from slipstream._bench.rating.engines import OwnReplay, Postgres, make_engine_options
+    from slipstream._bench.rating.programs import EngineCommand, TollEngine
 
     presented = _open(run, out, seed, distinct, master, conf)
     options = make_engine_options(master, conf or [], parallel)
-    with ExitStack() as stack:
-        rated: RatedEngine
-        if engine == Rated.POSTGRES:
-            rated = Postgres(lambda: start_spark("rate", master, conf))
-        elif replay:
-            rated = Replay(options)
-        else:
-            from slipstream._bench.rating.doors import find_door
-
-            opened = stack.enter_context(find_door(door or "", broker, stays=full))
-            program = Command(engine_command, only) if engine_command else Toll(options, cold=cold)
-            written = format_ or (Encoded.TEXT if engine_command else Encoded.TRAIN)
-            rated = FromOutside(program, opened, written.value)
+    search = partial(_find, presented, asked, probed, out, (least, most), run, as_json=as_json)
+    if engine == Rated.POSTGRES:
+        search(Postgres(lambda: start_spark("rate", master, conf)))
+    elif replay:
+        search(OwnReplay(options))
+    else:
+        program = EngineCommand(engine_command, only) if engine_command else TollEngine(options, cold=cold)
+        written = format_ or (Encoded.TEXT if engine_command else Encoded.TRAIN)
+        with _reach(program, door, broker, written, stays=full) as rated:
             if full:
-                from slipstream._bench.rating.full import drive_full, take_share
+                _drive_full(rated, presented, at, rating, out, as_json=as_json)
+            else:
+                search(rated)
 
-                expressways = at or take_share(rating, presented.stored)
-                _show_full(drive_full(rated, presented, expressways, out), out, as_json=as_json)
-                return
-        _find(rated, presented, asked, probed, out, (least, most), run, as_json=as_json)
+
+@contextmanager
+def _reach(
+    program: Program, door: DoorName | None, broker: str, written: Encoded, *, stays: bool
+) -> Iterator[FromOutside]:
+    """The engine that a program starts, reached through a broker or a socket."""
+    from slipstream._bench.rating.doors import find_door
+    from slipstream._bench.rating.outside import FromOutside
+
+    with find_door(door or "", broker, stays=stays) as opened:
+        yield FromOutside(program, opened, written.value)
+
+
+def _drive_full(rated: FromOutside, presented: Run, at: int | None, rating: int, out: Path, *, as_json: bool) -> None:
+    """Drive all seconds of the run, at L or at a share of the rating."""
+    from slipstream._bench.rating.full import drive_full, take_share
+
+    expressways = at or take_share(rating, presented.stored)
+    _show_full(drive_full(rated, presented, expressways, out), out, as_json=as_json)
 
 
 def _check(
     *,
     replay: bool,
-    door: Door | None,
+    door: DoorName | None,
     engine: Rated,
     engine_command: str,
     full: bool,
@@ -184,8 +199,8 @@ def _check(
     inside = "--replay" if replay else "--engine postgres" if engine == Rated.POSTGRES else ""
     if inside and (door or full or engine_command):
         raise BadArgument(
-            f"{inside}: has no door.",
-            hint="Leave out --door, --full and --engine-command, or rate from outside.",
+            f"{inside} cannot be combined with --door, --full or --engine-command.",
+            hint="Leave them out, or rate from outside.",
             code="conflicting-options",
         )
     if at is not None and not full:
@@ -196,7 +211,7 @@ def _check(
         )
 
 
-def _known_rating(out: Path) -> int:
+def _read_rating(out: Path) -> int:
     """The rating that an earlier search has found."""
     try:
         return int(json.loads((out / "rating.json").read_text(encoding="utf-8"))["expressways"])
@@ -211,13 +226,13 @@ def _known_rating(out: Path) -> int:
 
 
 def _find(
-    rated: RatedEngine,
     presented: Run,
     window: int,
     probe: int,
     out: Path,
     limits: tuple[int, int],
     run: Path | None,
+    rated: RatedEngine,
     *,
     as_json: bool,
 ) -> None:
@@ -225,9 +240,9 @@ def _find(
     from slipstream._bench.rating.rating_page import write_rating
     from slipstream._bench.rating.search import Search
     from slipstream._bench.rating.search import rate as find
-    from slipstream._bench.rating.trial import Window
+    from slipstream._bench.rating.trial import TimeWindow
 
-    whole = Window(0, presented.manifest.seconds)
+    whole = TimeWindow(0, presented.manifest.seconds)
     search = Search(rated, presented, whole.last(window), probe, out, *limits)
     try:
         rating = find(search)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from slipstream._cli.common.checks import check_folder, check_there
-from slipstream._cli.common.inputs import (
+from slipstream._cli.common.input_options import (
     Columns,
     Fields,
     Follow,
@@ -21,7 +21,7 @@ from slipstream._cli.common.inputs import (
     SchemaRegistry,
     check_input,
 )
-from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show
+from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, show
 from slipstream._cli.common.overwriting import Afresh, clear_job
 from slipstream._cli.common.toll_jobs import (
     BatchSeconds,
@@ -34,14 +34,17 @@ from slipstream._cli.common.toll_jobs import (
     Start,
     Until,
     check_pace,
-    find_rejects,
+    check_rejects_of,
     read_feed_settings,
     run_job,
 )
 from slipstream._errors import BadArgument
 from slipstream._io.kafka_client import Topic
 from slipstream._spark import session
-from slipstream._tools.staging import check_makeable
+from slipstream._tools.files.staging import check_makeable
+
+#: the destination that is not a topic
+_CONSOLE = "console"
 
 
 def toll(
@@ -53,7 +56,7 @@ def toll(
         int,
         typer.Option(
             metavar="T",
-            help="Start at this second, with the state that the seconds before it lead to: of a run itself, for a feed "
+            help="Start at this second, with the state after all seconds before it: those of the run or, for a feed, "
             "of the run in --history, presented --multiply times.",
         ),
     ] = 0,
@@ -86,7 +89,9 @@ def toll(
     history: Annotated[
         Path | None,
         typer.Option(
-            metavar="RUN", help="The run that is the past of a feed: its history, and with --fast-forward-to its state."
+            metavar="RUN",
+            help="For a feed: the run whose history answers requests and, with --fast-forward-to, whose state it "
+            "starts with.",
         ),
     ] = None,
     to: Annotated[
@@ -143,10 +148,7 @@ def toll(
     `slipstream toll reports.csv --rules general --settings road.toml --out tolls` # reports of a real road
     """
     check_input(input_, follow=follow)
-    check_there(history, option="--history", what="run", hint="`slipstream simulate --out RUN` makes one.")
-    check_there(queries, option="--queries", what="file", hint="docs/reference/cuboids.md has the syntax.")
-    if fast_forward_cache is not None:
-        check_makeable(fast_forward_cache, label="--fast-forward-cache ")
+    _check_files(history, queries, fast_forward_cache)
     reading = Reading.parse(
         follow=follow,
         format_=format_,
@@ -181,13 +183,26 @@ def toll(
         queries=_read_script(queries),
         outputs=ANSWERS_AND_TRIPS if archive else ANSWERS,
         start=start,
-        topics=tuple(Topic.parse(name).with_settings(reading.kafka) for name in to or [] if name != "console"),
-        show=_print_lines if "console" in (to or []) else None,
+        topics=_parse_topics(to or [], reading),
+        show=_print_lines if _CONSOLE in (to or []) else None,
     )
     clear_job(out, overwrite)
     summary = run_job(input_, multiply, out, settings, master, conf)
     show(_flatten(summary), as_json=as_json, title=f"Tolled into {out}")
-    check_rejects(summary["rejects"], summary["rejects"] + summary["tuples"], max_rejects, find_rejects(out, text=text))
+    check_rejects_of(summary, out, max_rejects, text=text)
+
+
+def _check_files(history: Path | None, queries: Path | None, cache: Path | None) -> None:
+    """Refuse files that do not exist, and a cache that cannot be created."""
+    check_there(history, option="--history", what="run", hint="`slipstream simulate --out RUN` makes one.")
+    check_there(queries, option="--queries", what="file", hint="docs/reference/cuboids.md has the syntax.")
+    if cache is not None:
+        check_makeable(cache, label="--fast-forward-cache ")
+
+
+def _parse_topics(destinations: list[str], reading: Reading) -> tuple[Topic, ...]:
+    """Return the topics among the destinations."""
+    return tuple(Topic.parse(where).with_settings(reading.kafka) for where in destinations if where != _CONSOLE)
 
 
 def _find(rules: str, file: Path | None) -> str:
@@ -196,7 +211,7 @@ def _find(rules: str, file: Path | None) -> str:
 
     if file is not None and rules != GENERAL:
         raise BadArgument(
-            f"--settings {file}: they are for --rules general, not {rules}.",
+            f"--settings {file}: only the rules general have settings, not {rules}.",
             hint="Add --rules general.",
             code="conflicting-options",
         )

@@ -19,7 +19,7 @@ from rich.table import Table
 
 from slipstream import __version__
 from slipstream._cli.common.options import Json
-from slipstream._cli.common.tables import print_table
+from slipstream._cli.common.printed_tables import print_table
 from slipstream._errors import Unavailable
 from slipstream._spark import class_archive, session
 

@@ -12,7 +12,7 @@ import typer
 from slipstream._cli.common.options import Json, show
 from slipstream._cli.common.overwriting import HINT, replacing
 from slipstream._errors import Unavailable
-from slipstream._tools.staging import staged_folder
+from slipstream._tools.files.staging import staged_folder
 
 
 def examples(

@@ -11,7 +11,7 @@ import typer
 from slipstream._cli.common.options import Json
 from slipstream._cli.machine.examples import find_examples
 from slipstream._spark import class_archive, session
-from slipstream._tools import temporary
+from slipstream._tools.files import temporary
 from slipstream._tools.progress import say
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from slipstream._cli.common.options import Json, show
-from slipstream._cli.common.tables import count_nouns, format_cell, print_table
+from slipstream._cli.common.printed_tables import count_nouns, format_cell, print_table
 from slipstream._cli.network.network_options import Folder
 from slipstream._errors import BadArgument
 from slipstream._tools.progress import say

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from slipstream._cli.common.checks import check_there, check_writable
 from slipstream._cli.common.options import Conf, Json, Master, show, start_spark
-from slipstream._cli.common.tables import count_nouns, print_table
+from slipstream._cli.common.printed_tables import count_nouns, print_table
 from slipstream._cli.common.user_functions import Functions
 from slipstream._cli.network.network_options import (
     File,

@@ -1,4 +1,4 @@
-"""Options that the network commands share, and the reading of the files and feeds they name."""
+"""Options that the network commands share, and functions that read the files and feeds they name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from slipstream._cli.common.inputs import Reading
+from slipstream._cli.common.input_options import Reading
 from slipstream._cli.common.user_functions import load_functions
 from slipstream._errors import MALFORMED, BadArgument
 from slipstream._io.required_inputs import check_given

@@ -1,4 +1,4 @@
-"""``slipstream network run|attach|detach``: networks at work in folders."""
+"""``slipstream network run|attach|detach``: run networks and ad hoc queries in their folders."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from slipstream._cli.common.checks import check_new, check_there
-from slipstream._cli.common.inputs import (
+from slipstream._cli.common.input_options import (
     Columns,
     Fields,
     Follow,
@@ -38,7 +38,7 @@ from slipstream._cli.network.network_options import (
     parse_rates,
     read_stored_tables,
 )
-from slipstream._cli.network.starting import RunOptions, check_options, find_begun, prepare, run
+from slipstream._cli.network.starting import Prepared, RunOptions, check_options, find_begun, prepare, run
 from slipstream._spark import session
 from slipstream._tools.progress import say
 
@@ -144,13 +144,17 @@ def run_network(
     if before is not None and before.has_finished():
         say(f"{before.folder}: already complete, nothing to do.")
         _print_summary(before, as_json)
-        return
-    prepared = prepare(options, network, before)
-    execution = run(options, prepared, master, conf)
+    else:
+        prepared = prepare(options, network, before)
+        _report(run(options, prepared, master, conf), prepared, max_rejects, as_json)
+
+
+def _report(execution: Execution, prepared: Prepared, max_rejects: float, as_json: bool) -> None:
+    """Print what a network delivered; refuse the result if too much of the input was rejected."""
     if not _goes_to_console(prepared.destinations):  # standard output is for tuples then
         _print_summary(execution, as_json)
     rejected, total = execution.monitor.rejected()
-    check_rejects(rejected, total, max_rejects, f"{out} (output rejects)")
+    check_rejects(rejected, total, max_rejects, f"{execution.folder} (output rejects)")
 
 
 def _goes_to_console(wheres: dict[str, list[str]]) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slipstream._cli.common.checks import check_new, check_there
-from slipstream._cli.common.inputs import Reading, check_input
+from slipstream._cli.common.input_options import Reading, check_input
 from slipstream._cli.common.options import start_spark
 from slipstream._cli.common.overwriting import clear_job
 from slipstream._cli.network.network_options import (
@@ -28,8 +28,8 @@ from slipstream._cli.network.network_options import (
     sample_feeds,
 )
 from slipstream._errors import BadArgument
+from slipstream._tools.files.staging import check_makeable
 from slipstream._tools.progress import Advance, bar, say
-from slipstream._tools.staging import check_makeable
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,7 +10,7 @@ from pathlib import Path
 from slipstream._feeds.run import Run
 from slipstream._io.named_feeds import CLOCK
 from slipstream._io.outputs import CHECKPOINT
-from slipstream._tools import child_processes
+from slipstream._tools.processes import child_processes
 
 #: exit codes of an engine that was stopped
 _STOPPED = (0, 130, -signal.SIGTERM, -signal.SIGKILL)

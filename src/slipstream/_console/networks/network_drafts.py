@@ -23,7 +23,7 @@ from slipstream._network.planning.plan import plan
 from slipstream._network.planning.stages import StageInfo
 from slipstream._network.schemas import UNKNOWN_COLUMN, Checked, check
 from slipstream._network.tasks.superbox import Superbox
-from slipstream._tools.staging import temporary_sibling
+from slipstream._tools.files.staging import temporary_sibling
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

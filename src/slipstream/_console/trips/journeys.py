@@ -27,7 +27,7 @@ from slipstream._errors import BadArgument, BadInput
 from slipstream._io import outputs
 from slipstream._moving import motion, places
 from slipstream._moving.columns import Lines, MPoints, Periods, freeze, read
-from slipstream._roads.network import StreetNetwork
+from slipstream._roads.street_network import StreetNetwork
 from slipstream._tools.numba_tools import Floats, Ints, Longs
 
 SECOND = 1_000_000

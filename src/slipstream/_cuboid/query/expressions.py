@@ -45,7 +45,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Aggregate:
+class KeyAggregate:
     """An aggregate over keys; ``count(*)`` has no argument."""
 
     function: str
@@ -101,7 +101,7 @@ class Compiler:
     patterns: Mapping[str, Pattern]
     functions: Mapping[str, Callable[..., Any]]
     groups: list[str] = field(default_factory=list)  # as sqlglot writes them
-    aggregates: list[Aggregate] = field(default_factory=list)
+    aggregates: list[KeyAggregate] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)  # of the groups
     slots: dict[str, int] = field(default_factory=dict)
 
@@ -248,7 +248,7 @@ class Compiler:
         name = self._name(node)
         arguments = node.expressions if isinstance(node, exp.Anonymous) else _list_arguments(node)
         if name == "count" and isinstance(node.this, exp.Star):
-            return self._aggregate(node, Aggregate("count", None))
+            return self._compile_aggregate(node, KeyAggregate("count", None))
         if name not in stream_functions.BUILT_IN and name not in self.functions and name not in AGGREGATES:
             known = sorted({*stream_functions.BUILT_IN, *self.functions, *AGGREGATES})
             self.complain(
@@ -260,10 +260,10 @@ class Compiler:
         if not values:
             self.complain(node, f"{name}() needs an argument")
         if values[0].kind == NUMBER and name in AGGREGATES and len(values) == 1:
-            return self._aggregate(node, Aggregate(name, values[0]))
+            return self._compile_aggregate(node, KeyAggregate(name, values[0]))
         if values[0].kind == TEXT and name == "count" and len(values) == 1:
             # every row has a key
-            return self._aggregate(node, Aggregate(name, None))
+            return self._compile_aggregate(node, KeyAggregate(name, None))
         return self._compile_atomic(node, name, values)
 
     def _compile_atomic(self, node: exp.Func, name: str, values: list[Value]) -> Value:
@@ -281,7 +281,7 @@ class Compiler:
         if streams == 2 and values[1].kind not in (STREAM, PATTERN):
             self.complain(node, f"{name} compares with an atomic stream or a pattern, not {values[1].kind}")
         if streams == 2 and values[1].kind == PATTERN:
-            self._fits(node, values[1])
+            self._check_fits(node, values[1])
         if self.slots:
             self.complain(node, f"{node.sql('spark')} is neither grouped by nor in an aggregate")
         more = dict(self.functions)
@@ -289,7 +289,7 @@ class Compiler:
             NUMBER, lambda view: stream_functions.call(name, [_evaluate_argument(v, view) for v in values], more)
         )
 
-    def _fits(self, node: exp.Func, value: Value) -> None:
+    def _check_fits(self, node: exp.Func, value: Value) -> None:
         pattern = cast(Pattern, value.of(cast(View, None)))
         column = node.find(exp.Column)
         assert column is not None
@@ -299,7 +299,7 @@ class Compiler:
                 node, f"pattern {pattern.name} has {len(pattern.values)} elements, {column.name} keeps {depth}"
             )
 
-    def _aggregate(self, node: exp.Func, aggregate: Aggregate) -> Value:
+    def _compile_aggregate(self, node: exp.Func, aggregate: KeyAggregate) -> Value:
         if not self.slots:
             self.complain(node, f"the aggregate {node.sql('spark')} is not allowed here")
         place = len(self.groups) + len(self.aggregates)

@@ -30,9 +30,9 @@ from slipstream._cuboid.query.expressions import (
     NUMBER,
     STREAM,
     TEXT,
-    Aggregate,
     Array,
     Compiler,
+    KeyAggregate,
     Value,
     to_plain_column,
 )
@@ -187,7 +187,7 @@ class _Plan:
     where: Value | None
     grouped: bool
     groups: list[Value]
-    aggregates: list[Aggregate]
+    aggregates: list[KeyAggregate]
     having: Value | None
     order: list[tuple[Value, bool]]
     limit: int | None
@@ -374,7 +374,7 @@ def _find_distinct(keys: list[Array], size: int) -> tuple[list[Array], npt.NDArr
     return [key[first] for key in keys], inverse.reshape(-1)
 
 
-def _collect(aggregate: Aggregate, argument: Array | None, inverse: npt.NDArray[np.int64], size: int) -> Part:
+def _collect(aggregate: KeyAggregate, argument: Array | None, inverse: npt.NDArray[np.int64], size: int) -> Part:
     """The partial results of an aggregate on one fragment, by group."""
     if argument is None:
         return {"n": np.bincount(inverse, minlength=size)}
@@ -397,7 +397,7 @@ def _reduce_extreme(function: str, values: Floats, inverse: npt.NDArray[np.int64
     return out
 
 
-def _finish(aggregate: Aggregate, part: Part, inverse: npt.NDArray[np.int64], size: int) -> Array:
+def _finish(aggregate: KeyAggregate, part: Part, inverse: npt.NDArray[np.int64], size: int) -> Array:
     """Merge the partial results of an aggregate, by group; NaN over no rows."""
     count = np.bincount(inverse, weights=part["n"], minlength=size)
     if aggregate.function == "count":

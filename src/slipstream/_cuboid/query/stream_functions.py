@@ -198,7 +198,7 @@ def call(name: str, arguments: list[Any], more: dict[str, Callable[..., Any]] | 
     if name in BUILT_IN:
         return BUILT_IN[name](*arguments)
     function = (more or _ADDED)[name]
-    given = np.asarray(function(*map(_stack, arguments)), dtype=np.float64)
+    given = np.asarray(function(*map(_stack_columns, arguments)), dtype=np.float64)
     size = arguments[0].values.shape[0]
     if given.shape != (size,):
         raise BadArgument(
@@ -207,7 +207,7 @@ def call(name: str, arguments: list[Any], more: dict[str, Callable[..., Any]] | 
     return given
 
 
-def _stack(argument: Any) -> Any:
+def _stack_columns(argument: Any) -> Any:
     if isinstance(argument, Pattern):
         return np.array(argument.values[::-1])
     if not isinstance(argument, Ring):

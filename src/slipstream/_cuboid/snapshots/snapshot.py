@@ -13,6 +13,7 @@ It has its own copy of the pages that they change, so what it sees does not chan
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -34,12 +35,15 @@ from slipstream._cuboid.snapshots import snapshot_files
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._io import outputs
 from slipstream._io.outputs import BATCH
-from slipstream._tools import html_table
+from slipstream._tools import html_table, svg_map
 from slipstream._tools.numba_tools import Bools, Ints, Longs, compiled
 
 #: keys looked up together: few enough that the rows stay in the cache while their columns are copied
 _CHUNK = 1 << 14
 _TRIES = 20
+#: attributes that are places, and how a length between them is written; keys on a map
+_PLACES = {("x", "y"): svg_map.format_metres, ("lon", "lat"): svg_map.format_degrees}
+_MOST_PLACES = 500
 
 
 @dataclass
@@ -99,7 +103,7 @@ class Cuboid:
     """A cuboid as of a commit of the job that keeps it: the values and the recent past of every key.
 
     ``Results.cuboid`` returns one. ``cuboid[100].speed[0]`` is the latest speed of key 100, ``speed[-1]`` the one
-    before it. A notebook shows the most recently updated keys.
+    before it. A notebook shows the most recently updated keys, and a map if they have x and y or lon and lat.
 
     >>> import slipstream as ss
     >>> cars = ss.open("out").cuboid("car")
@@ -135,7 +139,7 @@ class Cuboid:
         if row is None:
             raise BadArgument(
                 f"No {self.schema.key} {key} in cuboid {self.schema.name}.",
-                hint=f"It holds {len(self):,} keys.",
+                hint=f"It has {len(self):,} keys.",
                 code="unknown-name",
                 found=key,
             )
@@ -184,7 +188,7 @@ class Cuboid:
         dtype = object if self.schema.text_key else np.int64
         wanted = np.ascontiguousarray(keys, dtype=dtype).reshape(-1)
         names = self._choose_columns(columns)
-        out = {name: np.zeros((wanted.size, *self._shape(name)), self._find_dtype(name)) for name in names}
+        out = {name: np.zeros((wanted.size, *self._find_shape(name)), self._find_dtype(name)) for name in names}
         out["found"] = np.zeros(wanted.size, np.bool_)
         with self._lock:
             for start in range(0, wanted.size, _CHUNK):
@@ -211,7 +215,7 @@ class Cuboid:
                     column[mine] = self._pick(fragment, name, at[mine])
 
     def _pick(self, fragment: Fragment, name: str, rows: Ints) -> npt.NDArray[Any]:
-        if self._shape(name):
+        if self._find_shape(name):
             stream = self.schema.stream(name)
             return order_latest_first(fragment.parts.rows[stream.name], fragment.parts.rows[stream.count], rows)
         values = np.asarray(fragment.parts.rows[name][rows])
@@ -224,14 +228,14 @@ class Cuboid:
             parts = [self._scan(fragment, names) for fragment in self.fragments]
         if len(parts) == 1:
             return parts[0]
-        empty = {name: np.empty((0, *self._shape(name)), self._find_dtype(name)) for name in names}
+        empty = {name: np.empty((0, *self._find_shape(name)), self._find_dtype(name)) for name in names}
         return {name: np.concatenate([part[name] for part in [empty, *parts]]) for name in names}
 
     def _scan(self, fragment: Fragment, names: list[str]) -> dict[str, npt.NDArray[Any]]:
         everything = np.arange(len(fragment), dtype=np.int32)
         return {
             name: self._pick(fragment, name, everything)
-            if self._shape(name) or (name == KEY and self.schema.text_key)
+            if self._find_shape(name) or (name == KEY and self.schema.text_key)
             else np.ascontiguousarray(fragment.rows[name])
             for name in names
         }
@@ -251,7 +255,16 @@ class Cuboid:
 
     def _repr_html_(self) -> str:
         caption = f"{self.schema.name.lower()}: {len(self):,} keys"
-        return html_table.table(self.newest(), [self.schema.key, *self.schema.names], caption)
+        table = html_table.table(self.newest(), [self.schema.key, *self.schema.names], caption)
+        return self._draw(caption) + table
+
+    def _draw(self, title: str) -> str:
+        """Draw where the keys are, with their recent paths; empty if no attributes are places."""
+        for (x, y), width in _PLACES.items():
+            if {x, y} <= {*self.schema.names}:
+                paths = [path for row in self.newest(_MOST_PLACES) if (path := _trace_path(row[x], row[y]))]
+                return svg_map.draw_map(paths, title, width) if paths else ""
+        return ""
 
     def ring(self, name: str) -> Iterator[Ring]:
         """An atomic stream of every key, per fragment, as a ring."""
@@ -264,7 +277,7 @@ class Cuboid:
             return [KEY, *self.schema.names]
         return [name if name == KEY or name.endswith("#") else self.schema.attribute(name).name for name in columns]
 
-    def _shape(self, name: str) -> tuple[int, ...]:
+    def _find_shape(self, name: str) -> tuple[int, ...]:
         attribute = None if name == KEY or name.endswith("#") else self.schema.attribute(name)
         return (attribute.depth,) if isinstance(attribute, AST) else ()
 
@@ -284,6 +297,16 @@ def _number(fragment: Fragment, key: int | str) -> int:
 def _read_key(fragment: Fragment, row: npt.NDArray[np.void]) -> int | str:
     """Return the key of a row."""
     return int(row[KEY][0]) if fragment.names is None else str(find_key_texts(fragment.names, row[KEY])[0])
+
+
+def _trace_path(x: Any, y: Any) -> list[tuple[float, float]]:
+    """Return the places of a key: one, or the recent ones if the attributes are atomic streams.
+
+    >>> _trace_path(1.0, 2.0), _trace_path([3.0, 1.0], [4.0, 2.0]), _trace_path(float("nan"), 2.0)
+    ([(1.0, 2.0)], [(3.0, 4.0), (1.0, 2.0)], [])
+    """
+    pairs = zip(*(values if isinstance(values, list) else [values] for values in (x, y)), strict=False)
+    return [place for place in pairs if all(map(math.isfinite, place))]
 
 
 def _find_latest_rows(rows: npt.NDArray[np.void], stamp: str, most: int) -> list[npt.NDArray[np.void]]:
@@ -389,7 +412,7 @@ class Snapshot:
             target = self.committed() if batch is None else batch
             if target <= self.batch:
                 return self.batch
-            copies = self._copies()
+            copies = self._list_copies()
             try:
                 fetched = [copy.fetch(target) for copy in copies]
             except FileNotFoundError:
@@ -412,13 +435,13 @@ class Snapshot:
 
     def oldest(self) -> int:
         """Return the oldest batch as of which the cuboids can still be read."""
-        return max((copy.oldest() for copy in self._copies()), default=-1)
+        return max((copy.oldest() for copy in self._list_copies()), default=-1)
 
     def fragments(self, name: str) -> list[int]:
         """The numbers of the fragments that a cuboid has."""
         return sorted(number for number, copy in self[name]._copies.items() if copy.fragment is not None)
 
-    def _copies(self) -> list[_Copy]:
+    def _list_copies(self) -> list[_Copy]:
         """Return the copies of all fragments, including new ones."""
         for name, cuboid in self._cuboids.items():
             for folder in (self.folder / name).glob("fragment=*"):

@@ -165,7 +165,7 @@ class Decoding:
         ([{'id': 'a', 'speed': 50}], [{'reason': 'integer:speed', 'line': 'b,fast'}])
         """
         if not chunk:  # a notice about the feed has no bytes
-            return Decoded(self._schema.empty_table(), _rejects([]))
+            return Decoded(self._schema.empty_table(), _make_rejects([]))
         raw, rejects = _READERS[self.encoding](self, chunk)
         return self._map_columns(raw, rejects)
 
@@ -183,7 +183,7 @@ class Decoding:
                 rejects += [(f"time:{place.field}", json.dumps(line)) for line in lines]
                 fits &= good
         tuples = pa.table(columns, self._schema)
-        return Decoded(tuples if fits.all() else tuples.filter(pa.array(fits)), _rejects(rejects))
+        return Decoded(tuples if fits.all() else tuples.filter(pa.array(fits)), _make_rejects(rejects))
 
     def raw_types(self) -> dict[str, str]:
         """The type as which each field is read."""
@@ -193,7 +193,7 @@ class Decoding:
         }
 
 
-def _rejects(rejects: list[Reject]) -> pa.Table:
+def _make_rejects(rejects: list[Reject]) -> pa.Table:
     return pa.table([[reason for reason, _ in rejects], [line for _, line in rejects]], schema=REJECTS)
 
 
@@ -223,12 +223,12 @@ def _read_csv(how: Decoding, chunk: bytes) -> tuple[pa.Table, list[Reject]]:
     types = how.raw_types()
     wanted = {name: TYPES[type_] for name, type_ in types.items()}
     try:
-        return _csv_table(chunk, how.names, wanted), []
+        return _parse_csv(chunk, how.names, wanted), []
     except pa.ArrowInvalid:
-        return _csv_lines(how, chunk, types)
+        return _decode_csv_lines(how, chunk, types)
 
 
-def _csv_table(chunk: bytes, names: list[str], types: dict[str, pa.DataType], **parsing: Any) -> pa.Table:
+def _parse_csv(chunk: bytes, names: list[str], types: dict[str, pa.DataType], **parsing: Any) -> pa.Table:
     if not chunk.strip():
         return pa.schema(list(types.items())).empty_table()
     return csv.read_csv(
@@ -246,7 +246,7 @@ def _csv_table(chunk: bytes, names: list[str], types: dict[str, pa.DataType], **
     )
 
 
-def _csv_lines(how: Decoding, chunk: bytes, types: dict[str, str]) -> tuple[pa.Table, list[Reject]]:
+def _decode_csv_lines(how: Decoding, chunk: bytes, types: dict[str, str]) -> tuple[pa.Table, list[Reject]]:
     """Decode the lines that fit and reject the others: all fields are read as text first."""
     rejects: list[Reject] = []
 
@@ -255,10 +255,10 @@ def _csv_lines(how: Decoding, chunk: bytes, types: dict[str, str]) -> tuple[pa.T
         return "skip"
 
     chunk = _reject_non_utf8(chunk, rejects)
-    text = _csv_table(chunk, how.names, dict.fromkeys(how.names, pa.string()), invalid_row_handler=reject)
+    text = _parse_csv(chunk, how.names, dict.fromkeys(how.names, pa.string()), invalid_row_handler=reject)
     fits = np.ones(text.num_rows, np.bool_)
     for name, type_ in types.items():
-        bad = ~_matches(text[name], type_) & fits
+        bad = ~_can_convert(text[name], type_) & fits
         if bad.any():
             rows = text.filter(pa.array(bad)).to_pylist()
             rejects += [(f"{type_}:{name}", ",".join(str(row[n] or "") for n in how.names)) for row in rows]
@@ -283,7 +283,7 @@ def _reject_non_utf8(chunk: bytes, rejects: list[Reject]) -> bytes:
         return b"\n".join(kept)
 
 
-def _matches(column: pa.ChunkedArray, type_: str) -> npt.NDArray[np.bool_]:
+def _can_convert(column: pa.ChunkedArray, type_: str) -> npt.NDArray[np.bool_]:
     """Which values of a text column can be converted to a type."""
     if type_ == "text":
         return np.ones(len(column), np.bool_)
@@ -312,28 +312,28 @@ def _read_json(how: Decoding, chunk: bytes) -> tuple[pa.Table, list[Reject]]:
     if not chunk.strip():
         return schema.empty_table(), []
     reading = pj.ReadOptions(block_size=max(len(chunk) + 1, 1 << 20))
-    parsing = pj.ParseOptions(explicit_schema=_written_schema(chunk, types), unexpected_field_behavior="ignore")
+    parsing = pj.ParseOptions(explicit_schema=_find_written_schema(chunk, types), unexpected_field_behavior="ignore")
     try:
         return pj.read_json(pa.BufferReader(chunk), parse_options=parsing, read_options=reading).cast(schema), []
     except pa.ArrowInvalid:
-        return _json_lines(chunk, types, schema)
+        return _decode_json_lines(chunk, types, schema)
 
 
-def _written_schema(chunk: bytes, types: dict[str, str]) -> pa.Schema:
+def _find_written_schema(chunk: bytes, types: dict[str, str]) -> pa.Schema:
     """The types of the fields in the first line: a text column may be written as a number."""
-    first = _json_row(chunk.lstrip().partition(b"\n")[0], dict.fromkeys(types, "any"))
+    first = _decode_json_row(chunk.lstrip().partition(b"\n")[0], dict.fromkeys(types, "any"))
     numbers = {name for name, value in first.items() if type(value) is int} if isinstance(first, dict) else set()
     return pa.schema(
         [(name, TYPES["integer" if type_ == "text" and name in numbers else type_]) for name, type_ in types.items()]
     )
 
 
-def _json_lines(chunk: bytes, types: dict[str, str], schema: pa.Schema) -> tuple[pa.Table, list[Reject]]:
+def _decode_json_lines(chunk: bytes, types: dict[str, str], schema: pa.Schema) -> tuple[pa.Table, list[Reject]]:
     rows, rejects = [], []
     for line in chunk.splitlines():
         if not line.strip():
             continue
-        found = _json_row(line, types)
+        found = _decode_json_row(line, types)
         if isinstance(found, str):
             rejects.append((found, line.decode(errors="replace")))
         else:
@@ -341,7 +341,7 @@ def _json_lines(chunk: bytes, types: dict[str, str], schema: pa.Schema) -> tuple
     return pa.Table.from_pylist(rows, schema), rejects
 
 
-def _json_row(line: bytes, types: dict[str, str]) -> dict[str, Any] | str:
+def _decode_json_row(line: bytes, types: dict[str, str]) -> dict[str, Any] | str:
     """The values of a line, or the reason for rejecting it."""
     try:
         body = json.loads(line)
@@ -351,10 +351,10 @@ def _json_row(line: bytes, types: dict[str, str]) -> dict[str, Any] | str:
         return "json"
     if misfit := _find_misfit({name: body.get(name) for name in types}, types):
         return misfit
-    return {name: _text(body.get(name)) if type_ == "text" else body.get(name) for name, type_ in types.items()}
+    return {name: _format_text(body.get(name)) if type_ == "text" else body.get(name) for name, type_ in types.items()}
 
 
-def _text(value: Any) -> str | None:
+def _format_text(value: Any) -> str | None:
     return value if value is None else str(value)
 
 
@@ -376,7 +376,7 @@ def _read_tables(how: Decoding, chunk: bytes) -> tuple[pa.Table, list[Reject]]:
     schema = pa.schema([(name, TYPES[type_]) for name, type_ in how.raw_types().items()])
     parts, rejects = [schema.empty_table()], []
     optional = {how.places[name].field for name in how.optional if name in how.schema}
-    for stream in _streams(chunk) if how.encoding == ARROW else _parquet(chunk):
+    for stream in _read_streams(chunk) if how.encoding == ARROW else _read_parquet(chunk):
         if isinstance(stream, str):
             rejects.append((how.encoding, stream))
             continue
@@ -391,7 +391,7 @@ def _read_tables(how: Decoding, chunk: bytes) -> tuple[pa.Table, list[Reject]]:
     return pa.concat_tables(parts), rejects
 
 
-def _streams(chunk: bytes) -> Iterator[pa.Table | str]:
+def _read_streams(chunk: bytes) -> Iterator[pa.Table | str]:
     """The tables of concatenated Arrow streams, up to the first that cannot be read."""
     source = pa.BufferReader(chunk)
     while source.tell() < len(chunk):
@@ -402,7 +402,7 @@ def _streams(chunk: bytes) -> Iterator[pa.Table | str]:
             return
 
 
-def _parquet(chunk: bytes) -> Iterator[pa.Table | str]:
+def _read_parquet(chunk: bytes) -> Iterator[pa.Table | str]:
     try:
         yield pq.read_table(pa.BufferReader(chunk))
     except (pa.ArrowException, OSError) as error:
@@ -425,11 +425,11 @@ def _read_messages(how: Decoding, chunk: bytes) -> tuple[pa.Table, list[Reject]]
     The libraries decode one message at a time; types are then checked column by column.
     """
     types = how.raw_types()
-    messages, found = _messages(how, chunk, list(types))
+    messages, found = _split_messages(how, chunk, list(types))
     rejected = str in set(map(type, found))
     if not rejected and (table := _to_table(found, types)) is not None:
         return table, []
-    rows, rejects = _message_rows(messages, found, types)
+    rows, rejects = _decode_messages(messages, found, types)
     table = _to_table(rows, types)
     assert table is not None
     return table, rejects
@@ -444,7 +444,7 @@ def _to_table(rows: Sequence[Any], types: Mapping[str, str]) -> pa.Table | None:
     try:
         return pa.table(
             {
-                name: pa.array(map(_text, values) if type_ == "text" else values, TYPES[type_])
+                name: pa.array(map(_format_text, values) if type_ == "text" else values, TYPES[type_])
                 for (name, type_), values in zip(types.items(), columns, strict=True)
             }
         )
@@ -452,7 +452,7 @@ def _to_table(rows: Sequence[Any], types: Mapping[str, str]) -> pa.Table | None:
         return None
 
 
-def _message_rows(
+def _decode_messages(
     messages: Sequence[bytes], found: Sequence[Sequence[Any] | str], types: Mapping[str, str]
 ) -> tuple[list[Sequence[Any]], list[Reject]]:
     """Split messages into rows whose values fit their types and rejects; records of a file have no bytes."""
@@ -469,7 +469,7 @@ def _message_rows(
     return rows, rejects
 
 
-def _messages(how: Decoding, chunk: bytes, wanted: list[str]) -> tuple[list[bytes], list[Sequence[Any] | str]]:
+def _split_messages(how: Decoding, chunk: bytes, wanted: list[str]) -> tuple[list[bytes], list[Sequence[Any] | str]]:
     """All messages, and for each the wanted fields or the reason to reject it; records of a file have no bytes."""
     from slipstream._io.formats import messages
     from slipstream._io.formats.registry import Registry
@@ -477,13 +477,15 @@ def _messages(how: Decoding, chunk: bytes, wanted: list[str]) -> tuple[list[byte
     if how.encoding == AVRO and not how.framed:
         return [], list(messages.read_container(chunk, wanted))
     registry = Registry(how.registry, how.access) if how.registry else None
-    decoder = _decoder(how.encoding, tuple(wanted), how.definition, how.message, registry)
+    decoder = _make_decoder(how.encoding, tuple(wanted), how.definition, how.message, registry)
     given = messages.unframe_messages(chunk) if how.framed else list(messages.split_delimited(chunk))
     return given, decoder.values(given)
 
 
 @cache
-def _decoder(encoding: str, wanted: tuple[str, ...], text: str, message: str, registry: Registry | None) -> Decoder:
+def _make_decoder(
+    encoding: str, wanted: tuple[str, ...], text: str, message: str, registry: Registry | None
+) -> Decoder:
     from slipstream._io.formats.messages import Decoder
 
     return Decoder(encoding, wanted, text=text, message=message, registry=registry)

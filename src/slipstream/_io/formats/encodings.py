@@ -29,10 +29,10 @@ _SUFFIXES = {
 }
 
 
-def joiner(encoding: str) -> Callable[[Sequence[bytes]], bytes]:
+def find_joiner(encoding: str) -> Callable[[Sequence[bytes]], bytes]:
     """Return a function that joins messages to a chunk.
 
-    >>> joiner("json")([b'{"id": 1}', b'{"id": 2}'])
+    >>> find_joiner("json")([b'{"id": 1}', b'{"id": 2}'])
     b'{"id": 1}\\n{"id": 2}'
     """
     if encoding in MESSAGES:
@@ -48,10 +48,10 @@ def guess_encoding(where: str, otherwise: str = JSON) -> str:
     >>> guess_encoding("cars.csv"), guess_encoding("positions"), guess_encoding("positions", TEXT)
     ('csv', 'json', 'text')
     """
-    return _SUFFIXES.get(PurePath(first_file(where)).suffix, otherwise)
+    return _SUFFIXES.get(PurePath(find_first_file(where)).suffix, otherwise)
 
 
-def first_file(where: str) -> str:
+def find_first_file(where: str) -> str:
     """The name of the first file in a folder; anything that is not a folder is returned as it is."""
     path = Path(where)
     if not path.is_dir():
@@ -62,10 +62,10 @@ def first_file(where: str) -> str:
 _FIELD = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([^,]*?))\s*(?:,|$)')
 
 
-def header_fields(header: str) -> list[str]:
+def split_header(header: str) -> list[str]:
     """Return the fields in the header of a CSV file.
 
-    >>> header_fields('id, "top speed, km/h","a ""b"" c"')
+    >>> split_header('id, "top speed, km/h","a ""b"" c"')
     ['id', 'top speed, km/h', 'a "b" c']
     """
     found, place = [], 0

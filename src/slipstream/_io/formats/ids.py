@@ -10,10 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import csv
 
-from slipstream._io.formats.encodings import ARROW, AVRO, CSV, JSON, MESSAGES, PARQUET, first_file, header_fields
+from slipstream._io.formats.encodings import ARROW, AVRO, CSV, JSON, MESSAGES, PARQUET, find_first_file, split_header
 from slipstream._io.formats.registry import Registry, split_settings
 from slipstream._io.kafka_client import Topic
-from slipstream._io.named_feeds import KAFKA, TCP, Definition, file_fields, parquet_schema
+from slipstream._io.named_feeds import KAFKA, TCP, Definition, read_file_fields, read_parquet_schema
 
 _INTEGER = re.compile(r"\s*-?\d{1,19}\s*")
 #: only this many bytes of a line are examined
@@ -30,32 +30,32 @@ def is_text(
 ) -> bool:
     """Whether a field of a feed is known to be text; False if the feed does not exist yet."""
     if encoding in MESSAGES and definition is not None and (definition.file or definition.registry):
-        return field in _text_fields(where, encoding, definition, settings)
+        return field in _find_text_fields(where, encoding, definition, settings)
     if where.startswith((KAFKA, TCP)):
         return False
     path = Path(where)
-    file = path / first_file(where) if path.is_dir() else path
+    file = path / find_first_file(where) if path.is_dir() else path
     if not file.is_file() or encoding not in _FILES:
         return False
-    return _FILES[encoding](file, field, list(fields) or (file_fields(where) if encoding == CSV else []))
+    return _FILES[encoding](file, field, list(fields) or (read_file_fields(where) if encoding == CSV else []))
 
 
-def _text_fields(
+def _find_text_fields(
     where: str, encoding: str, definition: Definition, settings: Sequence[tuple[str, str]]
 ) -> Sequence[str]:
     from slipstream._io.formats import messages
 
     if definition.file is not None:
-        return messages.text_fields(encoding, *messages.read_definition(encoding, definition.file))
+        return messages.list_text_fields(encoding, *messages.read_definition(encoding, definition.file))
     found = Registry(definition.registry, split_settings(settings)[1]).latest(Topic.parse(where).name)
-    return messages.text_fields(encoding, found.text, "") if found is not None else ()
+    return messages.list_text_fields(encoding, found.text, "") if found is not None else ()
 
 
 def _is_text_in_csv(file: Path, field: str, fields: list[str]) -> bool:
     """Whether a field is text in the first line of CSV after the header."""
     with file.open("rb") as opened:
         lines = [opened.readline(_LONGEST_LINE), opened.readline(_LONGEST_LINE)]
-    header = header_fields(lines[0].decode(errors="replace"))
+    header = split_header(lines[0].decode(errors="replace"))
     line = lines[1] if field in header else lines[0]
     try:
         options = csv.ReadOptions(column_names=fields)
@@ -77,7 +77,7 @@ def _is_text_in_json(file: Path, field: str, fields: list[str]) -> bool:  # noqa
 
 
 def _is_text_in_parquet(file: Path, field: str, fields: list[str]) -> bool:  # noqa: ARG001
-    return _is_string(parquet_schema(str(file)).get(field))
+    return _is_string(read_parquet_schema(str(file)).get(field))
 
 
 def _is_text_in_arrow(file: Path, field: str, fields: list[str]) -> bool:  # noqa: ARG001
@@ -93,8 +93,8 @@ def _is_text_in_avro(file: Path, field: str, fields: list[str]) -> bool:  # noqa
     from slipstream._io.formats import messages
 
     with file.open("rb") as opened:
-        found = messages.container_schema(opened)
-    return bool(found) and field in messages.text_fields(AVRO, found, "")
+        found = messages.read_container_schema(opened)
+    return bool(found) and field in messages.list_text_fields(AVRO, found, "")
 
 
 def _is_string(type_: pa.DataType | None) -> bool:

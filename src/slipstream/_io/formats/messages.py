@@ -22,7 +22,7 @@ from typing import IO, Any
 from slipstream._errors import BadArgument, SlipstreamError
 from slipstream._io.formats.encodings import AVRO, PROTOBUF
 from slipstream._io.formats.registry import Registry, unwrap
-from slipstream._tools import temporary
+from slipstream._tools.files import temporary
 
 _LENGTH = struct.Struct("<I")
 _KINDS = {"AVRO": AVRO, "PROTOBUF": PROTOBUF}
@@ -70,11 +70,11 @@ def read_definition(encoding: str, file: Path) -> tuple[str, str]:
         )
     if encoding == AVRO:
         text = path.read_text(encoding="utf-8", errors="replace")
-        avro_fields(text)
+        list_avro_fields(text)
         return text, ""
     data = _compile_proto(path) if path.suffix == ".proto" else path.read_bytes()
     text = base64.b64encode(data).decode()
-    protobuf_fields(text, message)
+    list_protobuf_fields(text, message)
     return text, message
 
 
@@ -101,10 +101,10 @@ def _compile_proto(file: Path) -> bytes:
 
 def fields(encoding: str, text: str, message: str) -> list[str]:
     """The fields of the messages that a schema describes."""
-    return avro_fields(text) if encoding == AVRO else protobuf_fields(text, message)
+    return list_avro_fields(text) if encoding == AVRO else list_protobuf_fields(text, message)
 
 
-def registered_fields(encoding: str, registry: Registry, topic: str) -> list[str]:
+def list_registered_fields(encoding: str, registry: Registry, topic: str) -> list[str]:
     """The fields of the newest schema of a topic; none if nothing is registered yet."""
     found = registry.latest(topic)
     if found is None:
@@ -118,13 +118,13 @@ def registered_fields(encoding: str, registry: Registry, topic: str) -> list[str
     return fields(encoding, found.text, "")
 
 
-def avro_fields(text: str) -> list[str]:
+def list_avro_fields(text: str) -> list[str]:
     """The fields of an Avro record."""
-    return [field["name"] for field in _avro_schema(text)["fields"]]
+    return [field["name"] for field in _parse_avro_schema(text)["fields"]]
 
 
 @cache
-def _avro_schema(text: str) -> Any:
+def _parse_avro_schema(text: str) -> Any:
     from fastavro import parse_schema
     from fastavro.schema import SchemaParseException, UnknownType
 
@@ -148,20 +148,20 @@ def _drop_logical_types(schema: Any) -> Any:
     return [_drop_logical_types(part) for part in schema] if isinstance(schema, list) else schema
 
 
-def protobuf_fields(text: str, message: str) -> list[str]:
+def list_protobuf_fields(text: str, message: str) -> list[str]:
     """The fields of a Protobuf message."""
-    return [field.name for field in _protobuf(text, message).DESCRIPTOR.fields]
+    return [field.name for field in _find_message_class(text, message).DESCRIPTOR.fields]
 
 
 @cache
-def _protobuf(text: str, message: str, path: tuple[int, ...] = (0,)) -> Any:
+def _find_message_class(text: str, message: str, path: tuple[int, ...] = (0,)) -> Any:
     """The class of a message: by name, or else by its position in the last file of a set."""
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
     from google.protobuf.message import DecodeError
 
     try:
         data = base64.b64decode(text, validate=True)
-        files = _files(data, descriptor_pb2, DecodeError)
+        files = _read_files(data, descriptor_pb2, DecodeError)
         pool = descriptor_pool.DescriptorPool()
         for file in [*_load_well_known(), *files]:
             pool.Add(file)
@@ -183,7 +183,7 @@ def _protobuf(text: str, message: str, path: tuple[int, ...] = (0,)) -> Any:
         ) from error
 
 
-def _files(data: bytes, pb2: Any, error: type[Exception]) -> list[Any]:
+def _read_files(data: bytes, pb2: Any, error: type[Exception]) -> list[Any]:
     """The files of a descriptor set; a registry returns a single file."""
     try:
         files = list(pb2.FileDescriptorSet.FromString(data).file)
@@ -205,25 +205,25 @@ def _load_well_known() -> list[Any]:
     return files
 
 
-def text_fields(encoding: str, text: str, message: str) -> list[str]:
+def list_text_fields(encoding: str, text: str, message: str) -> list[str]:
     """The fields that hold text."""
     if encoding == PROTOBUF:
-        fields = _protobuf(text, message).DESCRIPTOR.fields
+        fields = _find_message_class(text, message).DESCRIPTOR.fields
         return [field.name for field in fields if field.type == field.TYPE_STRING and not _repeats(field)]
-    return [field["name"] for field in _avro_schema(text)["fields"] if "string" in _kinds(field["type"])]
+    return [field["name"] for field in _parse_avro_schema(text)["fields"] if "string" in _list_kinds(field["type"])]
 
 
 def _repeats(field: Any) -> bool:
     return bool(field.is_repeated) if hasattr(field, "is_repeated") else field.label == field.LABEL_REPEATED
 
 
-def _kinds(type_: Any) -> list[Any]:
+def _list_kinds(type_: Any) -> list[Any]:
     """The types of an Avro field; a union has several."""
     several = type_ if isinstance(type_, list) else [type_]
     return [kind["type"] if isinstance(kind, dict) else kind for kind in several]
 
 
-def container_schema(file: IO[bytes]) -> str:
+def read_container_schema(file: IO[bytes]) -> str:
     """The schema in an Avro file; empty if it is not an Avro file."""
     from fastavro import block_reader
 
@@ -236,10 +236,10 @@ def container_schema(file: IO[bytes]) -> str:
 # --- readers
 
 
-def _avro_reader(text: str, wanted: Sequence[str]) -> Reader:
+def _make_avro_reader(text: str, wanted: Sequence[str]) -> Reader:
     from fastavro import schemaless_reader
 
-    schema, stream, values = _avro_schema(text), io.BytesIO, _make_getter(wanted, avro_fields(text))
+    schema, stream, values = _parse_avro_schema(text), io.BytesIO, _make_getter(wanted, list_avro_fields(text))
 
     def read(message: bytes) -> Sequence[Any]:
         source = stream(message)
@@ -258,16 +258,16 @@ def _make_getter(wanted: Sequence[str], known: Sequence[str]) -> Callable[[Any],
     return lambda found: [found.get(name) for name in wanted]
 
 
-def _protobuf_reader(text: str, message: str, wanted: Sequence[str]) -> Reader:
-    return _fields_of(_protobuf(text, message), wanted)
+def _make_protobuf_reader(text: str, message: str, wanted: Sequence[str]) -> Reader:
+    return _make_field_reader(_find_message_class(text, message), wanted)
 
 
-def _fields_of(made: Any, wanted: Sequence[str]) -> Reader:
+def _make_field_reader(made: Any, wanted: Sequence[str]) -> Reader:
     known = made.DESCRIPTOR.fields_by_name
     if len(wanted) > 1 and all(name in known and not known[name].has_presence for name in wanted):
         values = attrgetter(*wanted)
         return lambda data: values(made.FromString(data))
-    getters = [_field(known[name]) if name in known else _absent for name in wanted]
+    getters = [_make_field_getter(known[name]) if name in known else _read_absent for name in wanted]
 
     def read(data: bytes) -> Sequence[Any]:
         found = made.FromString(data)
@@ -276,7 +276,7 @@ def _fields_of(made: Any, wanted: Sequence[str]) -> Reader:
     return read
 
 
-def _field(field: Any) -> Callable[[Any], Any]:
+def _make_field_getter(field: Any) -> Callable[[Any], Any]:
     """Return a function that gets a field from a message."""
     name, value = field.name, attrgetter(field.name)
     if not field.has_presence:
@@ -286,7 +286,7 @@ def _field(field: Any) -> Callable[[Any], Any]:
     return lambda found: _to_plain(value(found)) if found.HasField(name) else None
 
 
-def _absent(_: Any) -> None:
+def _read_absent(_: Any) -> None:
     return None
 
 
@@ -297,7 +297,7 @@ def _to_plain(value: Any) -> Any:
     return value.value if hasattr(value, "DESCRIPTOR") and hasattr(value, "value") else value
 
 
-def _varint(data: bytes, place: int) -> tuple[int, int]:
+def _read_varint(data: bytes, place: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         byte = data[place]
@@ -309,11 +309,11 @@ def _varint(data: bytes, place: int) -> tuple[int, int]:
             raise ValueError("not a number")
 
 
-def _message_path(data: bytes) -> tuple[tuple[int, ...], bytes]:
+def _read_message_path(data: bytes) -> tuple[tuple[int, ...], bytes]:
     """The path of the message type in its file, and the message; Confluent writes a count and zigzag indexes."""
 
     def number(place: int) -> tuple[int, int]:
-        value, place = _varint(data, place)
+        value, place = _read_varint(data, place)
         return (value >> 1) ^ -(value & 1), place
 
     count, place = number(0)
@@ -342,8 +342,8 @@ class Decoder:
 
     def _reader(self, text: str, message: str) -> Reader:
         if self._encoding == AVRO:
-            return _avro_reader(text, self._wanted)
-        return _protobuf_reader(text, message, self._wanted)
+            return _make_avro_reader(text, self._wanted)
+        return _make_protobuf_reader(text, message, self._wanted)
 
     def values(self, messages: Sequence[bytes]) -> list[Found]:
         """The values of each message, or the reason to reject it."""
@@ -352,9 +352,9 @@ class Decoder:
         try:
             return list(map(read, messages))
         except Exception:  # whatever a decoder raises for invalid bytes: decode one by one to find the message
-            return [self._value(read, message) for message in messages]
+            return [self._read_value(read, message) for message in messages]
 
-    def _value(self, read: Callable[[bytes], Found], message: bytes) -> Found:
+    def _read_value(self, read: Callable[[bytes], Found], message: bytes) -> Found:
         try:
             return read(message)
         except SlipstreamError:
@@ -367,7 +367,7 @@ class Decoder:
         if found is None:
             return self._encoding
         number, body = found
-        path, body = _message_path(body) if self._encoding == PROTOBUF else ((0,), body)
+        path, body = _read_message_path(body) if self._encoding == PROTOBUF else ((0,), body)
         if (number, path) not in self._known:
             if number in unknown:
                 return f"schema:{number}"
@@ -381,8 +381,8 @@ class Decoder:
 
     def _make_reader(self, text: str, path: tuple[int, ...]) -> Reader:
         if self._encoding == AVRO:
-            return _avro_reader(text, self._wanted)
-        return _fields_of(_protobuf(text, "", path), self._wanted)
+            return _make_avro_reader(text, self._wanted)
+        return _make_field_reader(_find_message_class(text, "", path), self._wanted)
 
 
 def read_container(chunk: bytes, wanted: Sequence[str]) -> Iterator[Found]:
@@ -393,7 +393,7 @@ def read_container(chunk: bytes, wanted: Sequence[str]) -> Iterator[Found]:
         blocks: Iterator[Any] = block_reader(io.BytesIO(chunk))
         for block in blocks:
             text = json.dumps(block.writer_schema)
-            schema, values = _avro_schema(text), _make_getter(wanted, avro_fields(text))
+            schema, values = _parse_avro_schema(text), _make_getter(wanted, list_avro_fields(text))
             for _ in range(block.num_records):
                 yield values(schemaless_reader(block.bytes_, schema, None))
     except Exception:  # whatever the reader raises for bytes that are not Avro
@@ -405,7 +405,7 @@ def split_delimited(chunk: bytes) -> Iterator[bytes]:
     place = 0
     while place < len(chunk):
         try:
-            length, start = _varint(chunk, place)
+            length, start = _read_varint(chunk, place)
         except (IndexError, ValueError):
             length, start = len(chunk), place
         yield chunk[start : start + length]

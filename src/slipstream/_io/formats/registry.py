@@ -80,19 +80,19 @@ class Registry:
             body = self.get(f"/schemas/ids/{number}{_COMPILED}")
             if body is None:
                 return None
-            _FETCHED[self, number] = _schema(body)
+            _FETCHED[self, number] = _parse_schema(body)
         return _FETCHED[self, number]
 
     def latest(self, topic: str) -> RegisteredSchema | None:
         """Fetch the latest schema of a topic's values; None if none is registered."""
         body = self.get(f"/subjects/{quote(topic, safe='')}-value/versions/latest{_COMPILED}")
-        return None if body is None else _schema(body)
+        return None if body is None else _parse_schema(body)
 
     def get(self, path: str) -> Mapping[str, Any] | None:
         """Send a GET request; returns None for 404."""
-        request = urllib.request.Request(self.url.rstrip("/") + path, headers=self._headers())
+        request = urllib.request.Request(self.url.rstrip("/") + path, headers=self._make_headers())
         try:
-            with urllib.request.urlopen(request, timeout=_TIMEOUT_S, context=self._tls()) as answer:
+            with urllib.request.urlopen(request, timeout=_TIMEOUT_S, context=self._make_tls()) as answer:
                 found = json.load(answer)
         except urllib.error.HTTPError as error:
             if error.code == 404:
@@ -111,13 +111,13 @@ class Registry:
             )
         return found
 
-    def _headers(self) -> dict[str, str]:
+    def _make_headers(self) -> dict[str, str]:
         settings = dict(self.settings)
         if _USER in settings:
             return {"Authorization": "Basic " + base64.b64encode(settings[_USER].encode()).decode()}
         return {"Authorization": f"Bearer {settings[_TOKEN]}"} if _TOKEN in settings else {}
 
-    def _tls(self) -> ssl.SSLContext | None:
+    def _make_tls(self) -> ssl.SSLContext | None:
         if not self.url.startswith("https"):
             return None
         return ssl.create_default_context(cafile=dict(self.settings).get(_CA))
@@ -133,7 +133,7 @@ def _hint(code: int) -> str:
 _FETCHED: dict[tuple[Registry, int], RegisteredSchema] = {}
 
 
-def _schema(body: Mapping[str, Any]) -> RegisteredSchema:
+def _parse_schema(body: Mapping[str, Any]) -> RegisteredSchema:
     return RegisteredSchema(str(body.get("schemaType", "AVRO")), str(body.get("schema", "")))
 
 

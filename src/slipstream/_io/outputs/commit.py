@@ -17,7 +17,7 @@ from slipstream._io.outputs import journal
 from slipstream._io.outputs.data_files import FOLDER, Written, discard, stored_schema
 from slipstream._io.outputs.delta_tables import OutputTable
 from slipstream._io.outputs.journal import JOURNAL, RESCUE, Batch, InDoubt
-from slipstream._tools.failpoints import failpoint
+from slipstream._tools.processes.failpoints import failpoint
 
 _FILE = re.compile(r"(\d{12})-[0-9a-f]{32}\.parquet")
 
@@ -135,7 +135,7 @@ class Outputs:
 
     def _sweep(self) -> None:
         """Delete files that tasks wrote for batches that were never committed."""
-        for place in _places(self.folder):
+        for place in _list_places(self.folder):
             table = self._tables.get(place.name)
             known = {file.path.name for file in table.files()} if table else set()
             for file in place.glob("*.parquet"):
@@ -149,12 +149,12 @@ def check_tables(folder: Path, job: str) -> None:
     _check(folder, job, journal.read_journal(folder), _open_tables(folder))
 
 
-def _places(folder: Path) -> list[Path]:
+def _list_places(folder: Path) -> list[Path]:
     return sorted(place for place in (folder / FOLDER).glob("*") if place.is_dir())
 
 
 def _open_tables(folder: Path) -> dict[str, OutputTable]:
-    return {place.name: table for place in _places(folder) if (table := OutputTable.open(place))}
+    return {place.name: table for place in _list_places(folder) if (table := OutputTable.open(place))}
 
 
 def _check(folder: Path, job: str, batches: list[Batch], tables: Mapping[str, OutputTable]) -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from slipstream._errors import BadArgument
-from slipstream._tools.failpoints import failpoint
+from slipstream._tools.processes.failpoints import failpoint
 
 #: the folder of the tables in the folder of a job
 FOLDER = "outputs"
@@ -98,7 +98,9 @@ def write(
     file = place / f"{batch:012d}-{uuid.uuid4().hex}.parquet"
     try:
         count = 0
-        with pq.ParquetWriter(file, first.schema, compression="zstd", **_encodings(dictionary, ascending)) as writer:
+        with pq.ParquetWriter(
+            file, first.schema, compression="zstd", **_choose_encodings(dictionary, ascending)
+        ) as writer:
             for piece in chain([first], (with_batch(more, batch) for more in pieces)):
                 writer.write_table(piece)
                 count += piece.num_rows
@@ -109,7 +111,7 @@ def write(
     return Written(output, file.name, count, file.stat().st_size, note or {})
 
 
-def _encodings(dictionary: Sequence[str] | None, ascending: Sequence[str]) -> dict[str, Any]:
+def _choose_encodings(dictionary: Sequence[str] | None, ascending: Sequence[str]) -> dict[str, Any]:
     """The Parquet writer's options for columns."""
     if dictionary is None:
         return {}
@@ -140,15 +142,15 @@ def stored_schema(schema: pa.Schema) -> pa.Schema:
             code="bad-name",
             found=taken[0],
         )
-    fields = [pa.field(one.name, _stored_type(one.type)) for one in schema]
+    fields = [pa.field(one.name, _find_stored_type(one.type)) for one in schema]
     return pa.schema([pa.field(BATCH, pa.int64()), *fields])
 
 
-def _stored_type(type_: pa.DataType) -> pa.DataType:
+def _find_stored_type(type_: pa.DataType) -> pa.DataType:
     if pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_):
-        return pa.list_(_stored_type(type_.value_type))
+        return pa.list_(_find_stored_type(type_.value_type))
     if pa.types.is_struct(type_):
-        return pa.struct([pa.field(one.name, _stored_type(one.type)) for one in type_])
+        return pa.struct([pa.field(one.name, _find_stored_type(one.type)) for one in type_])
     if pa.types.is_timestamp(type_):
         return pa.timestamp("us", type_.tz and "UTC")
     return _SIGNED.get(type_, type_)

@@ -57,7 +57,7 @@ class OutputTable:
 
         if not (place / "_delta_log").is_dir():
             return None
-        with _delta_errors(place):
+        with _translate_errors(place):
             return cls(place, DeltaTable(str(place.absolute())))
 
     @classmethod
@@ -66,7 +66,7 @@ class OutputTable:
         from deltalake import DeltaTable
 
         place.mkdir(parents=True, exist_ok=True)
-        with _delta_errors(place):
+        with _translate_errors(place):
             return cls(
                 place, DeltaTable.create(str(place.absolute()), schema=stored_schema(schema), configuration=_KEPT)
             )
@@ -79,7 +79,7 @@ class OutputTable:
     def last_batch(self, job: str) -> int:
         """Return the last batch that a job committed to this table; -1 before the first."""
         if job not in self._last:
-            with _delta_errors(self.place):
+            with _translate_errors(self.place):
                 version = self._delta.transaction_version(job)
             self._last[job] = -1 if version is None else int(version)
         return self._last[job]
@@ -93,7 +93,7 @@ class OutputTable:
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
 
-        with _delta_errors(self.place):
+        with _translate_errors(self.place):
             try:
                 self._append(written, job, batch)
             except DeltaError:
@@ -106,7 +106,7 @@ class OutputTable:
         from deltalake.transaction import AddAction, CommitProperties, Transaction
 
         now = time.time_ns() // 1_000_000
-        added = [AddAction(one.file, one.bytes, {}, now, True, _statistics(one.rows, batch)) for one in written]
+        added = [AddAction(one.file, one.bytes, {}, now, True, _write_statistics(one.rows, batch)) for one in written]
         properties = CommitProperties(app_transactions=[Transaction(job, batch)])
         schema = self._delta.schema()
         self._delta.create_write_transaction(list(added), mode="append", schema=schema, commit_properties=properties)
@@ -120,7 +120,7 @@ class OutputTable:
             return []
         names = ("path", "num_records", f"min.{BATCH}", f"max.{BATCH}")
         if not {*names} <= {*actions.column_names} or any(actions[name].null_count for name in names):
-            raise _foreign_rows(self.place)
+            raise _refuse_foreign_rows(self.place)
         columns = [actions[name].to_pylist() for name in names]
         found = (File(self.place / path, *numbers) for path, *numbers in zip(*columns, strict=True))
         return sorted(found, key=lambda file: (file.first, file.last, file.path.name))
@@ -171,7 +171,7 @@ class OutputTable:
             )
 
 
-def _statistics(rows: int, batch: int) -> str:
+def _write_statistics(rows: int, batch: int) -> str:
     """Delta Lake's statistics of a file: enough to skip files by batch."""
     values = {BATCH: batch}
     return json.dumps({"numRecords": rows, "minValues": values, "maxValues": values, "nullCount": {BATCH: 0}})
@@ -190,7 +190,7 @@ def _strip_type(type_: pa.DataType) -> pa.DataType:
     return type_
 
 
-def _foreign_rows(place: Path) -> BadInput:
+def _refuse_foreign_rows(place: Path) -> BadInput:
     return BadInput(
         f"{place}: has rows without a batch. Something else has written to this table.",
         hint=RESCUE,
@@ -216,7 +216,7 @@ def read_errors(file: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _delta_errors(place: Path) -> Iterator[None]:
+def _translate_errors(place: Path) -> Iterator[None]:
     from deltalake.exceptions import DeltaError
 
     try:

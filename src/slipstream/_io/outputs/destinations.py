@@ -51,7 +51,7 @@ def parse(where: str) -> str:
 def check(where: str) -> None:
     """Refuse what is not a destination."""
     if where.startswith(KAFKA):
-        _topic(where)
+        _parse_topic(where)
     elif where != CONSOLE and not (where.startswith(TEXT) and where != TEXT):
         raise BadArgument(f"{where}: not a destination.", hint=_HINT, code="malformed-value")
 
@@ -89,7 +89,7 @@ def check_unused(folder: Path, wheres: Wheres) -> None:
 def check_brokers(wheres: Wheres, settings: Settings = ()) -> None:
     """Refuse topics whose brokers cannot be reached."""
     for _, where in _list_pairs(wheres, KAFKA):
-        _topic(where).with_settings(settings).check_broker()
+        _parse_topic(where).with_settings(settings).check_broker()
 
 
 def check_columns(wheres: Wheres, schemas: Mapping[str, pa.Schema]) -> None:
@@ -103,8 +103,8 @@ def check_columns(wheres: Wheres, schemas: Mapping[str, pa.Schema]) -> None:
                     code="bad-type",
                 )
     for output, where in _list_pairs(wheres, KAFKA):
-        known = schemas[output].names if output in schemas else _key(where)
-        if missing := [name for name in _key(where) if name not in known]:
+        known = schemas[output].names if output in schemas else _parse_key(where)
+        if missing := [name for name in _parse_key(where) if name not in known]:
             raise BadArgument(
                 f"{where}: {output} has no column {missing[0]!r}.",
                 hint=f"It has: {', '.join(known)}.",
@@ -162,9 +162,9 @@ class Destinations:
             (outputs.last.detail if outputs.last else {}).get(DELIVERED, {})
         )
         for output, where in _list_pairs(wheres, TEXT):
-            text_files.check_length(_file(folder, where), self._length(output, where))
+            text_files.check_length(_file(folder, where), self._find_length(output, where))
         self._publishers = {
-            (output, where): Publisher(_topic(where).with_settings(settings), f"{job}-{output}", outputs.in_doubt)
+            (output, where): Publisher(_parse_topic(where).with_settings(settings), f"{job}-{output}", outputs.in_doubt)
             for output, where in _list_pairs(wheres, KAFKA)
         }
 
@@ -180,8 +180,8 @@ class Destinations:
             lines = to_json_lines(table) if any(where.startswith(KAFKA) for where in wheres) else []
             for where in wheres:
                 if where.startswith(KAFKA):
-                    by = _key(where) or [name for name in self._by.get(output, ()) if name in table.column_names]
-                    self._publishers[output, where].publish(batch, lines, _keys(table, by))
+                    by = _parse_key(where) or [name for name in self._by.get(output, ()) if name in table.column_names]
+                    self._publishers[output, where].publish(batch, lines, _make_keys(table, by))
                 elif where.startswith(TEXT):
                     self._append(output, where, table)
             for destination in self._own.get(output, ()):
@@ -198,11 +198,11 @@ class Destinations:
         return bool(self._wheres.get(output) or self._own.get(output))
 
     def _append(self, output: str, where: str, rows: pa.Table) -> None:
-        length = self._length(output, where)
+        length = self._find_length(output, where)
         new = text_files.append(_file(self._folder, where), length, [text_files.to_csv(rows, header=not length)])
         self._lengths = {**self._lengths, output: {**self._lengths.get(output, {}), where: new}}
 
-    def _length(self, output: str, where: str) -> int:
+    def _find_length(self, output: str, where: str) -> int:
         return self._lengths.get(output, {}).get(where, 0)
 
 
@@ -210,20 +210,20 @@ def _list_pairs(wheres: Wheres, kind: str) -> list[tuple[str, str]]:
     return [(output, where) for output, several in wheres.items() for where in several if where.startswith(kind)]
 
 
-def _topic(where: str) -> Topic:
+def _parse_topic(where: str) -> Topic:
     name, key, columns = where.partition(KEY)
     if key and not all(columns.split(",")):
         raise BadArgument(f"{where}: no column is given for the key.", hint=_HINT, code="missing-value")
     return Topic.parse(name)
 
 
-def _key(where: str) -> list[str]:
+def _parse_key(where: str) -> list[str]:
     """The columns of a topic's key; empty if it has none."""
     columns = where.partition(KEY)[2]
     return columns.split(",") if columns else []
 
 
-def _keys(rows: pa.Table, columns: Sequence[str]) -> list[bytes] | None:
+def _make_keys(rows: pa.Table, columns: Sequence[str]) -> list[bytes] | None:
     """The keys of rows: the value of a column as text, or those of several as JSON."""
     if len(columns) == 1:
         values = pc.fill_null(rows[columns[0]].cast(pa.string()), "").cast(pa.binary())

@@ -21,7 +21,7 @@ from typing import Any
 from slipstream._errors import Unavailable
 from slipstream._io.kafka_client import TIMEOUT_S, Topic
 from slipstream._io.outputs.journal import InDoubt
-from slipstream._tools.failpoints import failpoint
+from slipstream._tools.processes.failpoints import failpoint
 
 #: the header of every message, with the name of the publisher, a slash, and the number of the batch
 HEADER = "slipstream-batch"

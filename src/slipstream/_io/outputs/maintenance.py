@@ -16,9 +16,9 @@ from pathlib import Path
 from slipstream._io.outputs.data_files import FOLDER
 from slipstream._io.outputs.journal import last_batch
 from slipstream._io.outputs.reading import output_names
-from slipstream._tools import child_processes
-from slipstream._tools.background import Ended, background_task
-from slipstream._tools.failpoints import failpoint
+from slipstream._tools.processes import child_processes
+from slipstream._tools.processes.background import Ended, background_task
+from slipstream._tools.processes.failpoints import failpoint
 
 #: batches between two compactions; at one batch per second, eight minutes
 COMPACT_EVERY = 500

@@ -15,7 +15,7 @@ from pyarrow import csv
 
 from slipstream._errors import BadInput
 from slipstream._io.outputs.journal import RESCUE
-from slipstream._tools.failpoints import failpoint
+from slipstream._tools.processes.failpoints import failpoint
 
 
 def append(file: Path, length: int, lines: Iterable[bytes]) -> int:

@@ -13,7 +13,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -220,7 +220,7 @@ class LineReader(ChunkReader):
             for name, first, size in self._stretches(start)
             if name <= end["name"]
         ]
-        parts = self._divide([self._stamp(*part, end["arrived"]) for part in found if part[2] > part[1]])
+        parts = self._divide(self._stamp_all([part for part in found if part[2] > part[1]], end["arrived"]))
         last = bool(end["ended"]) and not start["ended"]
         return [Pieces(part, last and number == 0) for number, part in enumerate(parts or [[]] * last)]
 
@@ -254,9 +254,18 @@ class LineReader(ChunkReader):
                         cuts.append(file.tell())
         return [*cuts, end]
 
-    def _stamp(self, name: str, first: int, end: int, arrived: int) -> tuple[str, int, int, int]:
-        file = self._file(name)
-        return str(file), first, end, self._lines.arrived(file) if self._lines.is_folder else arrived
+    def _stamp_all(self, parts: list[tuple[str, int, int]], now: int) -> list[tuple[str, int, int, int]]:
+        """Add to each range of a file when it arrived.
+
+        Files are read in the order of their names, and jobs order tuples by arrival. So a file does not arrive before
+        those that are read before it, in whatever order they were written.
+        """
+        files = [(self._file(name), first, end) for name, first, end in parts]
+        arrivals = [self._lines.arrived(file) if self._lines.is_folder else now for file, _, _ in files]
+        return [
+            (str(file), first, end, arrived)
+            for (file, first, end), arrived in zip(files, accumulate(arrivals, max), strict=True)
+        ]
 
     def read_chunks(self, partition: Pieces) -> Iterator[Chunk]:
         """The pieces of a task, and a notice after the last one."""

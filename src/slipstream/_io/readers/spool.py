@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from slipstream._errors import BadArgument
-from slipstream._feeds.trains import whole_frames
+from slipstream._feeds.trains import find_whole_frames
 from slipstream._feeds.tuples import END_MARK
 from slipstream._io.chunks import ARRIVALS_MS
 from slipstream._io.kafka_client import TIMEOUT_S
@@ -65,7 +65,7 @@ class _Spool:
     """Writes complete lines or trains that arrived together to a file of a folder."""
 
     def __init__(self, folder: Path, encoding: str) -> None:
-        self._folder, self._cut = folder, whole_frames if encoding == "train" else _whole_lines
+        self._folder, self._cut = folder, find_whole_frames if encoding == "train" else _find_whole_lines
         self._number = max((int(file.name.partition("-")[0]) for file in folder.glob("[0-9]*-*")), default=-1) + 1
         self._rest = b""
 
@@ -119,6 +119,6 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _whole_lines(data: bytes) -> int:
+def _find_whole_lines(data: bytes) -> int:
     """The end of the last complete line."""
     return data.rfind(b"\n") + 1

@@ -22,10 +22,10 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 
 from slipstream._errors import BadArgument, BadInput, Unavailable
 from slipstream._io.chunks import ARRIVALS_MS, BEHIND, CAUGHT_UP, COLUMNS, LAST, Chunk, ChunkReader, Offset
-from slipstream._io.formats.encodings import joiner
+from slipstream._io.formats.encodings import find_joiner
 from slipstream._io.kafka_client import TIMEOUT_S, Topic
+from slipstream._tools.files.staging import atomic_write
 from slipstream._tools.progress import say
-from slipstream._tools.staging import atomic_write
 
 OPTION = "topic"
 MOST_MESSAGES = 400_000
@@ -187,9 +187,9 @@ class TopicReader(ChunkReader):
 
     def next_offset(self, start: Offset) -> Offset:
         """As many messages as can be read now, up to the size of a batch."""
-        until, marks = self._subscription.until, self._marks(start)
+        until, marks = self._subscription.until, self._read_marks(start)
         ends = until or {str(n): high for n, (_, high) in marks.items()}
-        at = {n: self._next(start["at"].get(n), ends[n], n, marks.get(int(n), (0, 0))[0]) for n in ends}
+        at = {n: self._find_next(start["at"].get(n), ends[n], n, marks.get(int(n), (0, 0))[0]) for n in ends}
         # part of the offset, so that a repeated batch knows what was known when it was planned
         behind = [int(n) for n, place in at.items() if place < ends[n]]
         if until is not None:
@@ -198,10 +198,10 @@ class TopicReader(ChunkReader):
             time.sleep(IDLE)
         ended = self._has_end_marker(start["at"], at)
         if ended:  # what was sent before the marker may have reached other partitions since they were checked
-            at |= {str(n): high for n, (_, high) in self._marks(start).items()}
+            at |= {str(n): high for n, (_, high) in self._read_marks(start).items()}
         return {"at": {**start["at"], **at}, "behind": [] if ended else behind, "ended": ended}
 
-    def _marks(self, start: Offset) -> Marks:
+    def _read_marks(self, start: Offset) -> Marks:
         """The watermarks of the topic, empty before it exists; refuse a topic other than the one read so far."""
         topic, marks = self._subscription.topic, watermarks(self._subscription.topic)
         if marks is None and start["at"]:
@@ -222,7 +222,7 @@ class TopicReader(ChunkReader):
         topic = self._subscription.topic
         return any(not value for n, place in ends for value in messages(topic, n, place - 1, place).values)
 
-    def _next(self, place: int | None, end: int, number: str, low: int) -> int:
+    def _find_next(self, place: int | None, end: int, number: str, low: int) -> int:
         """Where a batch that starts at a partition's ``place`` ends; the first batch only finds out where to start.
 
         Messages that Kafka has deleted since are an error.
@@ -243,7 +243,7 @@ class TopicReader(ChunkReader):
         wanted = [stretch for stretch in stretches if stretch[2] > stretch[1]]
         tasks = [part for k in range(self._subscription.tasks) if (part := wanted[k :: self._subscription.tasks])]
         ends = bool(end["ended"]) and not start["ended"]
-        notices = self._notices(end, ends=ends) if tasks or ends else []
+        notices = self._collect_notices(end, ends=ends) if tasks or ends else []
         return [Stretch(part, notices if k == 0 else []) for k, part in enumerate(tasks or [[]] * ends)]
 
     def narrowed(self, start: Offset, end: Offset, most: int) -> Offset:
@@ -251,7 +251,7 @@ class TopicReader(ChunkReader):
         at = {n: min(place, start["at"].get(n, place) + most) for n, place in end["at"].items()}
         return {**end, "at": at, "ended": bool(end["ended"]) and at == end["at"]}
 
-    def _notices(self, end: Offset, *, ends: bool) -> list[tuple[int, int]]:
+    def _collect_notices(self, end: Offset, *, ends: bool) -> list[tuple[int, int]]:
         if not self._packing.by_lane:
             return [(0, LAST)] if ends else []
         until, behind = self._subscription.until, end.get("behind", [])
@@ -275,7 +275,7 @@ class TopicReader(ChunkReader):
             yield Chunk(1 << 61, what, lane=lane)
 
     def _group(self, found: Messages, lane: int, seq: int) -> Iterator[Chunk]:
-        join = joiner(self._subscription.encoding)
+        join = find_joiner(self._subscription.encoding)
         moments = np.asarray(found.times, np.int64) // ARRIVALS_MS
         cuts = np.flatnonzero(np.diff(moments)) + 1
         for begin, end in pairwise([0, *cuts.tolist(), len(found.values)]) if found.values else ():

@@ -73,7 +73,7 @@ class Source:
     def table(self, types: Mapping[str, str], start: int, end: int) -> pa.Table:
         """Return what :meth:`read` does as a table with columns of these types."""
         found = self.read(start, end)
-        columns = found if isinstance(found, pa.Table) else pa.table({k: _array(v) for k, v in found.items()})
+        columns = found if isinstance(found, pa.Table) else pa.table({k: _make_array(v) for k, v in found.items()})
         if missing := [name for name in types if name not in columns.column_names]:
             raise BadInput(
                 f"source {type(self).__name__}: read({start}, {end}) returns no column {missing[0]!r}.",
@@ -90,7 +90,7 @@ class Source:
             ) from error
 
 
-def _array(values: Any) -> Any:
+def _make_array(values: Any) -> Any:
     return list(values) if isinstance(values, range) else values
 
 

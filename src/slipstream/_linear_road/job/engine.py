@@ -30,10 +30,10 @@ from slipstream._io.named_feeds import (
     CLOCK,
     Definition,
     Feed,
+    find_last_offset,
     has_ended,
+    has_reached_second,
     is_open,
-    last_offset,
-    reached_second,
     start_clock,
 )
 from slipstream._io.outputs import CHECKPOINT, COMPACT_EVERY, Outputs, check_tables
@@ -207,7 +207,7 @@ def _check_start(settings: Settings) -> None:
     """Reject a start in the middle under rules for which no state can be computed from a run."""
     if settings.since and settings.form != LINEAR_ROAD:
         raise BadArgument(
-            f"--fast-forward-to {settings.since}: rules for a road start with an empty one.",
+            f"--fast-forward-to {settings.since}: rules for real roads cannot start in the middle.",
             hint="Leave it out.",
             code="conflicting-options",
         )
@@ -327,23 +327,23 @@ class _Life(job.Life):
 
     def is_warm(self, query: StreamingQuery) -> bool:
         """Return whether the openings are over."""
-        place = last_offset(query)
+        place = find_last_offset(query)
         return bool(place) and self.is_open(place)
 
     def connect(self, query: StreamingQuery) -> None:
         """Start the clock or connect the feed."""
         self._connected = True
-        self.begin(last_offset(query))
+        self.begin(find_last_offset(query))
 
     def has_ended(self, query: StreamingQuery) -> bool:
         """Return whether the source is exhausted and all of it is committed."""
-        place = last_offset(query)
+        place = find_last_offset(query)
         return bool(place) and self.is_over(place)
 
     def poll(self, query: StreamingQuery) -> None:
         """Update the progress bar."""
         self.settings.watch()
-        second = int(last_offset(query).get("second", -1))
+        second = int(find_last_offset(query).get("second", -1))
         if second > self._shown and self._connected:
             self._advance(second - self._shown)
             self._shown = second
@@ -434,11 +434,11 @@ class _RunLife(_Life):
 
     def is_open(self, place: dict[str, Any]) -> bool:
         """Return whether the first second is next."""
-        return reached_second(self.settings.since)(place)
+        return has_reached_second(self.settings.since)(place)
 
     def is_over(self, place: dict[str, Any]) -> bool:
         """Return whether the last second is done."""
-        return reached_second(self.total)(place)
+        return has_reached_second(self.total)(place)
 
     def begin(self, place: dict[str, Any]) -> None:
         """Start the clock."""

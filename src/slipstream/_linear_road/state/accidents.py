@@ -78,7 +78,7 @@ def cells_with_accident(stops: Stops, since: int, until: int, collision: Collisi
 
 @compiled
 def _meet(car: Longs, time: Ints, place: Longs, until: Ints, within: int, others: int) -> Bools:
-    """Mark the records, sorted by place, that fall into the standing times of so many other cars near that place.
+    """Mark the records, sorted by place, that fall into the standing times of that many other cars near the place.
 
     The standing times of a car do not overlap, so each of them is of another car.
     """

@@ -16,7 +16,7 @@ import numpy as np
 from slipstream._feeds import text_ids
 from slipstream._feeds.lane_parcels import Parcel
 from slipstream._io import chunks
-from slipstream._io.report_packing import VID, NamedParcel, merge_named, parcels_by_fragment
+from slipstream._io.report_packing import VID, NamedParcel, make_fragment_parcels, merge_named
 from slipstream._linear_road.job.toll_layout import Layout
 from slipstream._runtime.id_numbers import MAX_NAMES, Names
 from slipstream._runtime.stage import Stage
@@ -46,7 +46,7 @@ class NameStage(Stage[Names]):
         before = len(state.texts)
         parcels = [NamedParcel.decode(bytes(row.chunk)) for row in rows if row.what == chunks.CHUNK]
         if parcels:
-            numbered = parcels_by_fragment(self._assign_numbers(state, parcels), len(self._fragments))
+            numbered = make_fragment_parcels(self._assign_numbers(state, parcels), len(self._fragments))
             for key, parcel in zip(self._fragments, numbered, strict=True):
                 yield chunks.ChunkRow(key, 0, chunks.CHUNK, 0, parcel.encode())
         if len(state.texts) > before:

@@ -1,8 +1,8 @@
 """Aggregate with a clock: the windows of all groups close when a stream passes their end.
 
-A group that falls silent need not speak again for its windows to close, and no group waits for its own next tuple. An
-arrival is one instant: everything it brings to the box is taken before the clock's word of that arrival counts, so what
-other boxes made of the same arrival is never late.
+The windows of a silent group close, too, and no group waits for its own next tuple. An arrival is one instant: all its
+tuples are processed before the clock of that arrival advances, so what other boxes derived from the same arrival is
+never late.
 
 Groups may lie in several partitions, all of which get the clock. So that their tuples have one order, those that the
 clock releases at once are ordered by window, and then by a hash of their group.

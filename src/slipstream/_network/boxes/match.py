@@ -22,7 +22,7 @@ from slipstream._network.boxes.window_functions import NULL_INTEGER, nulls
 from slipstream._network.flow import Train
 from slipstream._roads.matching.model import Model
 from slipstream._roads.matching.viterbi import NONE, ON, STATUS, Last, Matched
-from slipstream._roads.network import CLASSES
+from slipstream._roads.street_network import CLASSES
 from slipstream._tools.numba_tools import Bools, Longs, compiled
 
 if TYPE_CHECKING:

@@ -272,7 +272,7 @@ class Operator:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Columns of every input such that tuples with different values never meet; none if all tuples do.
+        """Columns of every input such that tuples with different values never interact; none if all tuples may.
 
         Of a box that works on the state of another: of its inputs but the first, the columns that must equal that key.
         """

@@ -35,7 +35,7 @@ from slipstream._network.tasks.sink import Sink
 from slipstream._network.tasks.superbox import Superbox
 from slipstream._runtime import state_cache
 from slipstream._spark.session import stateful_settings, with_settings
-from slipstream._tools import temporary
+from slipstream._tools.files import temporary
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -40,7 +40,7 @@ from slipstream._network.boxes.window_functions import Function
 from slipstream._network.schemas import Checked, join_columns, latest_columns, own_type
 from slipstream._network.sql import box_expressions
 
-#: to one place: a place in the order key has room for so many (``kernels.PLACES``)
+#: to one place: a place in the order key has room for this many (``kernels.PLACES``)
 _MOST_WAYS = 2000
 
 

@@ -25,7 +25,7 @@ from slipstream._network.running.recordings import cut_trains
 from slipstream._network.running.run_folder import Execution
 from slipstream._network.running.train_folder import write_train
 from slipstream._network.schemas import Checked
-from slipstream._tools import temporary
+from slipstream._tools.files import temporary
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

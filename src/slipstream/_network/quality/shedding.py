@@ -327,7 +327,7 @@ class Controller:
             self.until = at
 
     def _find_load(self) -> tuple[float, float]:
-        """The cores that the rates require with the shares in effect, and the tuples a second that batches take."""
+        """The cores that the rates require with the shares in effect, and the tuples per second that batches take."""
         dropped = {(p.taker, p.side, p.is_output): self.shares.get(str(p), 0.0) for p in places(self.checked.network)}
         found = analyse(self.checked, self.statistics, self.rates, cores=math.inf, dropped=dropped)
         entering = {load.box: load.rate for load in found.loads}

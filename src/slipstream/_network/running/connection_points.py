@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from slipstream._network.algebra import ConnectionPoint
 from slipstream._network.running.train_folder import last_arrival, stamp_time
-from slipstream._tools.staging import atomic_write
+from slipstream._tools.files.staging import atomic_write
 
 _NAME = re.compile(r"train-(?P<last>\d{8})(?:-since-(?P<first>\d{8}))?\.parquet")
 #: this many of the oldest single batches are merged into one file when there are twice as many

@@ -37,7 +37,7 @@ from slipstream._cuboid.snapshots.snapshot_files import FOLDER
 from slipstream._errors import BadArgument
 from slipstream._io import outputs
 from slipstream._io.control_file import PAUSE, RUN, STOP, Control
-from slipstream._io.named_feeds import Feed, has_ended, is_open, last_offsets
+from slipstream._io.named_feeds import Feed, find_last_offsets, has_ended, is_open
 from slipstream._io.outputs import CHECKPOINT, REJECTS, Outputs, Written, destinations
 from slipstream._io.outputs.destinations import Destination, Destinations, Wheres
 from slipstream._io.readers.recorded_trains import END, Folder, train_file
@@ -62,8 +62,8 @@ from slipstream._network.tasks.train_intake import REJECT_TYPES, pack_frame, wit
 from slipstream._runtime.job import CONTROL, Job, lock_folder
 from slipstream._runtime.job import FILE as JOB
 from slipstream._runtime.status import has_finished
+from slipstream._tools.files.staging import atomic_write, check_new
 from slipstream._tools.logs import append_lines, read_lines
-from slipstream._tools.staging import atomic_write, check_new
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -301,7 +301,7 @@ class Execution:
 
     def is_behind(self, query: StreamingQuery) -> bool:
         """Whether a query has yet to process trains that were released."""
-        ends = zip(self.network.sources, last_offsets(query), strict=False)
+        ends = zip(self.network.sources, find_last_offsets(query), strict=False)
         return any(
             train_file(self.folder / "in" / source.name, place["train"]).exists()
             for source, place in ends
@@ -312,11 +312,11 @@ class Execution:
         """Whether a recording or finite feeds were read to the end before this start, without new data since."""
         if any(feed.has_no_end for feed in self.feeds.values()) or self._controls.is_paused:
             return False
-        return not last_offsets(query) and bool(query.status["message"] == _IDLE)
+        return not find_last_offsets(query) and bool(query.status["message"] == _IDLE)
 
     @staticmethod
     def _have_ended(query: StreamingQuery) -> bool:
-        places = last_offsets(query)
+        places = find_last_offsets(query)
         return bool(places) and all(map(has_ended, places))
 
     # --- the recording
@@ -518,7 +518,7 @@ class Execution:
         # the stream of a DataFrame has its own offsets, and no openings
         feeds = [self.feeds.get(source.name) for source in self.network.sources]
         openings = [_openings(feed) if feed else OPENINGS for feed in feeds if not (feed and feed.is_frame)]
-        places = last_offsets(query)
+        places = find_last_offsets(query)
         ours = [place for place in places if "openings" in place]
         if not places or len(ours) < len(openings):
             return False

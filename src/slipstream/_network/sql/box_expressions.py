@@ -15,7 +15,7 @@ from sqlglot import exp
 from slipstream._errors import BadInput
 from slipstream._network import box_functions
 from slipstream._sql import allowed
-from slipstream._sql.parsing import MAX_CHARACTERS, NAME, closing_bracket, quote, split_arguments, split_words
+from slipstream._sql.parsing import MAX_CHARACTERS, NAME, find_closing_bracket, quote, split_arguments, split_words
 
 
 def parse(text: str) -> exp.Expr:
@@ -54,7 +54,7 @@ def user_calls(text: str) -> set[str]:
     {'near_school'}
     """
     parse(text)
-    return allowed.called_functions(text) - allowed.FUNCTIONS
+    return allowed.find_called_functions(text) - allowed.FUNCTIONS
 
 
 @lru_cache(maxsize=4096)
@@ -162,7 +162,12 @@ def parse_call(text: str) -> Call:
     Call(function='count', arguments=())
     """
     found = split_words(text)
-    if len(found) < 3 or found[0].kind != NAME or found[1].text != "(" or closing_bracket(found, 1) != len(found) - 1:
+    if (
+        len(found) < 3
+        or found[0].kind != NAME
+        or found[1].text != "("
+        or find_closing_bracket(found, 1) != len(found) - 1
+    ):
         raise BadInput(
             f"{quote(text)} is not a window function call.",
             hint="Write avg(speed), count(*), my_f(a, b).",

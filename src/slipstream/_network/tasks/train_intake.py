@@ -97,7 +97,7 @@ def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             table = pa.Table.from_batches([batch])
             if SEQ not in table.column_names:
                 table = table.add_column(0, SEQ, pa.array(np.arange(first, first + batch.num_rows)))
-            yield chunks.row_batch(first, CHUNK, 0, to_arrow_stream(narrow(table)))
+            yield chunks.make_row_batch(first, CHUNK, 0, to_arrow_stream(narrow(table)))
             first += batch.num_rows
 
 

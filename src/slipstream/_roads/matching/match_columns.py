@@ -52,8 +52,8 @@ def match_trips(matcher: Matcher, trips: pa.Array) -> pa.Array:
     rows, part = rows - first, slice(first, int(rows[-1]))
     t, x, y = given.t[part].copy(), given.x[part].copy(), given.y[part].copy()
     matched = matcher.match(rows, t, x, y)
-    points = pa.ListArray.from_arrays(pa.array(rows.astype(np.int32)), point_column(matcher, rows, t, matched))
-    along = _along(matcher.road, matcher.trees, matcher.settings, rows, t, x, y, matched)
+    points = pa.ListArray.from_arrays(pa.array(rows.astype(np.int32)), make_point_column(matcher, rows, t, matched))
+    along = _move_along(matcher.road, matcher.trees, matcher.settings, rows, t, x, y, matched)
     moving = columns.write(MPoints(*along), types.MPOINT)
     mask = trips.is_null() if trips.null_count else None
     return pa.StructArray.from_arrays([points, moving], fields=list(RESULT), mask=mask)
@@ -65,7 +65,7 @@ def stretches(rows: Longs, starts: Bools) -> Ints:
     return np.asarray(total[1:] - np.repeat(total[rows[:-1]], np.diff(rows)), np.int32)
 
 
-def point_column(matcher: Matcher, rows: Longs, t: Longs, matched: Matched) -> pa.StructArray:
+def make_point_column(matcher: Matcher, rows: Longs, t: Longs, matched: Matched) -> pa.StructArray:
     """Return the decisions as structs; what does not apply to a position on no road is null."""
     off = matched.status != ON
     direction = np.where(matcher.network.forward[matched.edge], 1, -1).astype(np.int32)
@@ -82,7 +82,7 @@ def point_column(matcher: Matcher, rows: Longs, t: Longs, matched: Matched) -> p
 
 
 @compiled
-def _along(
+def _move_along(
     road: Road, trees: Trees, how: Settings, rows: Longs, t: Longs, x: Floats, y: Floats, matched: Matched
 ) -> tuple[Ints, Longs, Floats, Floats, Ints, Ints]:
     """Return moving points along the routes between matched positions: the columns of ``MPoints``."""
@@ -99,7 +99,7 @@ def _along(
                 starts[sequences] = n - begin
                 sequences += 1
             else:
-                inner_x, inner_y, metres = _between(road, trees, how, x, y, matched, before, i)
+                inner_x, inner_y, metres = _move_between(road, trees, how, x, y, matched, before, i)
                 while n + len(metres) + 1 > len(out_t):
                     out_t, out_x, out_y = _double(out_t), _double(out_x), _double(out_y)
                 for k in range(len(metres) - 1):
@@ -124,7 +124,7 @@ def _double(values: Any) -> Any:
 
 
 @compiled
-def _between(
+def _move_between(
     road: Road, trees: Trees, how: Settings, x: Floats, y: Floats, matched: Matched, i: int, k: int
 ) -> tuple[Floats, Floats, Floats]:
     """Return the vertices between two matched positions and their metres from the first; last, those of the second."""

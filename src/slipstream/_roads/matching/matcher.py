@@ -13,7 +13,7 @@ from slipstream._roads.matching.lattice import Road
 from slipstream._roads.matching.model import U_TURN, Model
 from slipstream._roads.matching.routes import make_trees, make_turns
 from slipstream._roads.matching.viterbi import Last, Matched, match_sequences, no_last, no_matches
-from slipstream._roads.network import StreetNetwork
+from slipstream._roads.street_network import StreetNetwork
 from slipstream._tools.numba_tools import Floats, Longs
 
 
@@ -46,7 +46,7 @@ class Matcher:
 
 
 @lru_cache(maxsize=4)
-def _matcher(folder: str, _: int, model: Model) -> Matcher:
+def _load_matcher(folder: str, _: int, model: Model) -> Matcher:
     return Matcher(road_tables.open_roads(Path(folder)), model)
 
 
@@ -54,4 +54,4 @@ def open_matcher(folder: Path, model: Model) -> Matcher:
     """Return the matcher for roads in a folder, prepared once per process."""
     road_tables.check_roads(folder)
     place = folder.absolute()
-    return _matcher(str(place), (place / road_tables.REPORT).stat().st_mtime_ns, model)
+    return _load_matcher(str(place), (place / road_tables.REPORT).stat().st_mtime_ns, model)

@@ -15,7 +15,7 @@ from slipstream._moving.value import to_arrow
 from slipstream._roads import road_tables
 from slipstream._roads.matching.match_columns import RESULT_SQL, match_column
 from slipstream._roads.matching.model import Model
-from slipstream._tools.staging import staged_folder
+from slipstream._tools.files.staging import staged_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

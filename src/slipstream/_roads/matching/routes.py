@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from slipstream._roads.network import StreetNetwork
 from slipstream._roads.paths import sift_down, sift_up
+from slipstream._roads.street_network import StreetNetwork
 from slipstream._tools.numba_tools import Floats, Ints, Longs, compiled
 
 #: the radius of the smallest tree; each next is twice as large

@@ -50,7 +50,7 @@ NONE = -(1 << 62)
 NEVER_DUE = 1 << 62
 #: how much worse a candidate scores that takes nothing from the confidence in another: e to the -15
 _NEGLIGIBLE = 15_000_000
-#: longer lattices are looked through for agreement every so many positions
+#: longer lattices are searched for agreement at intervals of this many positions
 _OFTEN = 64
 
 

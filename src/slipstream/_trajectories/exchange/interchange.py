@@ -33,7 +33,7 @@ def choose_format(out: Path, format: str) -> str:
     found = format or _SUFFIXES.get(out.suffix.lower(), "")
     if found not in WRITERS:
         raise BadArgument(
-            f"format {format!r} is unknown." if format else f"{out}: in which format?",
+            f"format {format!r} is unknown." if format else f"{out}: cannot tell the format from the name.",
             hint=f"Give one of {', '.join(WRITERS)}.",
             code="unknown-value",
             found=format,

@@ -20,7 +20,7 @@ from slipstream._moving import types
 from slipstream._moving.columns import MPoints, read
 from slipstream._moving.systems import System
 from slipstream._moving.value import MovingPoint, to_arrow
-from slipstream._tools.staging import atomic_write
+from slipstream._tools.files.staging import atomic_write
 from slipstream._trajectories.assembling import TRIP
 from slipstream._trajectories.exchange.binary import decode_meos, encode_meos, encode_path
 

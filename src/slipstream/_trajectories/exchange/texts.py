@@ -22,8 +22,8 @@ from slipstream._errors import BadArgument
 from slipstream._moving.formats import to_wkt
 from slipstream._moving.systems import System
 from slipstream._moving.value import MovingPoint
+from slipstream._tools.files.staging import atomic_write, staged_folder
 from slipstream._tools.numba_tools import Longs
-from slipstream._tools.staging import atomic_write, staged_folder
 from slipstream._trajectories.assembling import NUMBER
 from slipstream._trajectories.exchange.tables import Batches, moving_points
 

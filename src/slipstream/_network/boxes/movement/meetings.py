@@ -1,7 +1,7 @@
 """Pairs of moving things that are close to each other.
 
 ``Meetings`` compares tuples that belong to one moment. ``MeetingsNow`` answers at every tuple: it keeps the pairs that
-meet now, an index in which a tuple changes only the pairs of its own id, and tells all of them.
+meet now in an index, where a tuple changes only the pairs of its own id, and returns all of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A memory of what happened to each id, told again whenever it is asked for."""
+"""A memory of what happened to each id, returned for each query tuple."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Streams as values, the jobs that write them, and their results."""
