@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, FormatChecker
 
 from slipstream._console.guard import AccessRules
-from slipstream._console.moving_features import routes
+from slipstream._console.moving_features import feature_routes
 from slipstream._console.server import create
 from slipstream._moving.systems import System
 from slipstream._moving.value import MovingPoint, to_arrow
@@ -402,7 +402,7 @@ def test_pages_make_the_whole(page: TestClient) -> None:
 
 
 def test_a_page_has_a_limited_number_of_positions(page: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(routes, "MOST_POSITIONS", 5)
+    monkeypatch.setattr(feature_routes, "MOST_POSITIONS", 5)
     first = ask(page, f"{MONDAY}/items", FEATURES)
     assert ids(first) == ["bus~11"]
     assert [link for link in first["links"] if link["rel"] == "next"]
