@@ -129,6 +129,23 @@ def test_texts_are_read_back(trips, tmp_path: Path, name: str):
     assert same(points["bus"], BUS, 0.02 if degrees else 0.0)
 
 
+def test_values_over_time_are_properties_of_moving_features(trips, tmp_path: Path):
+    fuel = [{"t": trip["t"][:2], "value": [9.0, 8.5], "starts": [0], "interpolation": "linear"} for trip in TRIPS]
+    rows = pa.table({"id": ["van & co", "bus"], "Trip": to_arrow([VAN, BUS]), "fuel": pa.array(fuel, TFLOAT.arrow)})
+    for name in ("mfjson", "geojson", "kml", "wkt"):
+        WRITERS[name](rows.to_batches(), UTM, tmp_path / name)
+    van, bus = json.loads((tmp_path / "mfjson").read_text())["features"]
+    assert van["temporalProperties"] == [
+        {
+            "datetimes": ["1970-01-01T00:00:00Z", "1970-01-01T00:01:00Z"],
+            "fuel": {"type": "Measure", "values": [9.0, 8.5], "interpolation": "Linear"},
+        }
+    ]
+    assert bus["temporalProperties"][0]["datetimes"][0] == "1970-01-01T00:00:01.500000Z"
+    assert "fuel" not in bus["properties"]
+    assert "fuel" not in (tmp_path / "geojson").read_text() + (tmp_path / "wkt").read_text()
+
+
 def test_gpx_and_kml_are_positions_again(trips, tmp_path: Path):
     trips.export(tmp_path / "gpx", "gpx")
     trips.export(tmp_path / "trips.kml")

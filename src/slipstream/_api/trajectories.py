@@ -40,6 +40,7 @@ def trajectories(
     crs: str | int | Plane | None = None,
     to: str | int | Plane | None = None,
     keep: Sequence[str] = (),
+    values: Sequence[str] | dict[str, str] = (),
     time_unit: str = "",
     time_format: str = "",
     time_zone: str = "UTC",
@@ -77,6 +78,11 @@ def trajectories(
         UTM zone of most positions. Positions that it does not cover are rejected as ``outside``.
     keep
         More columns to keep; a trip has the values of its first position.
+    values
+        Columns that change during a trip, such as ``["fuel", "door"]``. Each becomes a value over time beside the trip:
+        a ``tfloat`` that changes linearly if it has fractions, otherwise a ``tint``, ``tbool`` or ``ttext`` that holds
+        until the next position. ``{"fuel": "tfloat"}`` says which, as for CSV, whose columns are text. Positions
+        without a value, or with one that is not of the type, have none.
     time_unit, time_format, time_zone
         The unit of times that are numbers: s, ms, us or ns since 1970. The pattern of times that are text and not in
         ISO 8601, as Spark writes it: "dd/MM/yyyy HH:mm:ss". The time zone of times that name none.
@@ -98,6 +104,9 @@ def trajectories(
     <Trips positions: 2>
     >>> trips.crs, trips.counts["rejects: duplicate"]
     ('EPSG:32633', 1)
+    >>> fuelled = ss.trajectories(positions.assign(fuel=[5.0, 4.0, 4.0, 3.0]), id="vin", time="ts", values=["fuel"])
+    >>> fuelled.where("number = 1").to_spark().selectExpr("twavg(fuel) AS litres").first()
+    Row(litres=4.5)
     >>> trips.where("number = 1").to_spark().selectExpr("id", "round(travelled(Trip)) AS metres").toPandas()
           id  metres
     0  van-1   822.0
@@ -111,6 +120,7 @@ def trajectories(
         y=y,
         crs=crs,
         keep=keep,
+        values=values,
         unit=time_unit,
         form=time_format,
         zone=time_zone,

@@ -88,6 +88,15 @@ def build(
             show_default=False,
         ),
     ] = "",
+    values: Annotated[
+        str,
+        typer.Option(
+            metavar="COLUMN[=TYPE],...",
+            help="Columns that change during a trip: each becomes a value over time, a tfloat, tint, tbool or ttext. "
+            "The columns of CSV are text unless a type is given: fuel=tfloat.",
+            show_default=False,
+        ),
+    ] = "",
     format_: Annotated[
         str,
         typer.Option(
@@ -131,6 +140,8 @@ def build(
 
     `slipstream trajectories build gps.csv --columns id=vin,time=ts --out trips` # longitudes and latitudes
 
+    `slipstream trajectories build gps.csv --values fuel=tfloat,door --out trips` # fuel and doors travel with the trip
+
     `slipstream trajectories build rides --out trips --gap 10m` # a folder of GPX files
 
     `slipstream trajectories build ais.csv --columns id=MMSI,time=BaseDateTime,lon=LON,lat=LAT --out ships` # AIS
@@ -147,7 +158,8 @@ def build(
     mapping = make_mapping(
         **named,
         crs=crs or None,
-        keep=tuple(name.strip() for name in keep.split(",") if name.strip()),
+        keep=_split(keep),
+        values={name: kind for name, _, kind in (part.partition("=") for part in _split(values))},
         unit=time_unit,
         form=time_format,
         zone=time_zone,
@@ -165,10 +177,15 @@ def build(
     started = time.perf_counter()
     built = build_trips(read_frame(spark, source), mapping, rules, to=target, units="m" if metres else None)
     options = {"input": str(input_), "gap": gap, "max_speed": max_speed, "columns": named, "keep": list(mapping.keep)}
+    options |= {"values": dict(mapping.values)} if mapping.values else {}
     with replacing(out, overwrite, data.MANIFEST):
         made = data.write(built, out, options)
     show(_summarise(made) | {"seconds": round(time.perf_counter() - started, 1)}, as_json=as_json, title=str(out))
     check_rejects(made.counts.rejected, made.counts.rows, max_rejects, out / data.REJECTS)
+
+
+def _split(names: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in names.split(",") if name.strip())
 
 
 def _parse_columns(pairs: list[str]) -> dict[str, str]:

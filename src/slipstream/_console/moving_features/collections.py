@@ -29,11 +29,10 @@ from slipstream._moving.columns import Lines, MPoints, Periods, Temporals, freez
 from slipstream._moving.systems import System
 from slipstream._tools.numba_tools import Bools, Floats, Ints, Longs
 from slipstream._trajectories.data import Data
+from slipstream._trajectories.exchange.temporal_properties import is_over_time
 
 #: degrees with seven decimals are a centimetre
 DIGITS = 7
-#: the fields of a value over time
-_OVER_TIME = ["t", "value", "starts", "interpolation"]
 
 
 class Extent(NamedTuple):
@@ -167,12 +166,7 @@ def _read(source: Source) -> pa.Table:
 
 def _temporal(schema: pa.Schema) -> list[str]:
     """Return the columns that are values over time."""
-    return [field.name for field in schema if is_temporal(field.type)]
-
-
-def is_temporal(kind: pa.DataType) -> bool:
-    """Return whether a type is that of a value over time."""
-    return pa.types.is_struct(kind) and [field.name for field in kind] == _OVER_TIME
+    return [field.name for field in schema if is_over_time(field.type)]
 
 
 #: a box, or two if it crosses the 180th meridian: west, south, east, north

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from slipstream._console.moving_features.collections import DIGITS, Collection, Extent, Source, spread, to_segment
 from slipstream._moving import motion, values
@@ -14,6 +13,7 @@ from slipstream._moving.columns import MPoints, Periods, Temporals, freeze, free
 from slipstream._moving.timeline import values_at
 from slipstream._moving.types import DISCRETE, INTERPOLATIONS
 from slipstream._tools.numba_tools import Ints, Longs
+from slipstream._trajectories.exchange.temporal_properties import plain_values, type_of, write_times
 
 JSON, GEOJSON = "application/json", "application/geo+json"
 CRS84 = "http://www.opengis.net/def/crs/OGC/1.3/CRS84"
@@ -36,16 +36,6 @@ CONFORMANCE = [
 def link(href: str, rel: str, title: str = "", kind: str = JSON) -> dict[str, str]:
     """Return a link."""
     return {"href": href, "rel": rel, "type": kind} | ({"title": title} if title else {})
-
-
-def write_times(instants: Longs) -> list[str]:
-    """Return instants in RFC 3339.
-
-    >>> write_times(np.array([0, 1_500_000]))
-    ['1970-01-01T00:00:00Z', '1970-01-01T00:00:01.500000Z']
-    """
-    texts: list[str] = np.datetime_as_string(instants.view("M8[us]"), unit="us", timezone="UTC").tolist()
-    return [text.replace(".000000Z", "Z") for text in texts]
 
 
 # --- collections and features
@@ -160,49 +150,19 @@ def at_instants(m: MPoints, instants: Longs) -> MPoints:
 # --- temporal properties
 
 
-def type_of(value: Temporals) -> str:
-    """Return the standard's name for the type of a value over time."""
-    if not isinstance(value.value, np.ndarray):
-        return "TText"
-    return {"b": "TBoolean", "i": "TInteger"}.get(value.value.dtype.kind, "TReal")
-
-
-def some_rows(value: Temporals, first: int, end: int) -> Temporals:
-    """Return some rows of a value over time, as if there were no others."""
-    part = value._replace(
-        rows=value.rows[first : end + 1],
-        parts=value.parts[first : end + 1],
-        interpolation=value.interpolation[first:end],
-    )
-    return freeze_all(values.own(part))
-
-
 def during(value: Temporals, span: Periods) -> Temporals:
     """Return a value during a period."""
     return freeze_all(values.restrict(value, spread(span, len(value.rows) - 1)))
 
 
-def describe_values(value: Temporals, leaf: Longs | None = None) -> list[dict[str, Any]]:
-    """Return a value over time as sequences of instants and values; with ``leaf``, at these instants only."""
-    if leaf is not None:
-        return list(_values_at(value, leaf))
-    starts = value.starts + np.repeat(value.rows[:-1], np.diff(value.parts))
-    ends = np.append(starts[1:], value.rows[-1])
-    kinds = np.repeat(value.interpolation, np.diff(value.parts))
-    times, flat = write_times(value.t), _plain(value.value)
-    return [
-        {"datetimes": times[a:b], "values": flat[a:b], "interpolation": INTERPOLATIONS[kind].capitalize()}
-        for a, b, kind in zip(starts, ends, kinds, strict=True)
-    ]
-
-
-def _values_at(value: Temporals, leaf: Longs) -> Iterator[dict[str, Any]]:
+def values_at_leaf(value: Temporals, leaf: Longs) -> Iterator[dict[str, Any]]:
+    """Return what each row of a value over time has at instants."""
     rows = len(value.rows) - 1
     taken: list[list[tuple[int, Any]]] = [[] for _ in range(rows)]
     for instant in leaf.tolist():
         there, found = values_at(value, value.value, freeze(np.full(rows, instant)))
         for row in np.flatnonzero(there).tolist():
-            taken[row].append((instant, _plain(found)[row]))
+            taken[row].append((instant, plain_values(found)[row]))
     for pairs in filter(None, taken):
         times, given = zip(*pairs, strict=True)
         kind = INTERPOLATIONS[DISCRETE].capitalize()
@@ -212,23 +172,6 @@ def _values_at(value: Temporals, leaf: Longs) -> Iterator[dict[str, Any]]:
 def describe_property(name: str, value: Temporals) -> dict[str, Any]:
     """Return what a temporal property is, without its values."""
     return {"name": name, "type": type_of(value)}
-
-
-def parametric(name: str, value: Temporals) -> list[dict[str, Any]]:
-    """Return a temporal property as the parametric values of MF-JSON."""
-    kind = "Measure" if type_of(value) in ("TReal", "TInteger") else "Text"
-    return [
-        {
-            "datetimes": part["datetimes"],
-            name: {"type": kind, "values": part["values"], "interpolation": part["interpolation"]},
-        }
-        for part in describe_values(value)
-    ]
-
-
-def _plain(flat: Any) -> list[Any]:
-    found: list[Any] = flat.to_pylist() if isinstance(flat, pa.Array) else flat.tolist()
-    return found
 
 
 def bound_page(sizes: Ints | Longs, limit: int, most: int) -> int:

@@ -27,6 +27,7 @@ from slipstream._console.moving_features.parameters import Bbox, Leaf, Limit, Mo
 from slipstream._errors import BadArgument, BadInput
 from slipstream._moving import motion, splitting
 from slipstream._moving.columns import MPoints, freeze_all, take_rows
+from slipstream._trajectories.exchange import temporal_properties
 
 ROOT = "/api/movingfeatures"
 #: positions that one response has, unless a single mover or movement has more
@@ -150,7 +151,7 @@ def item(request: Request, collectionId: str, mFeatureId: str) -> Response:  # n
     dependencies=[only("bbox", "datetime", "limit", "offset", "leaf", "subTrajectory")],
     **_documented(JSON),
 )
-def temporal_geometry_sequence(
+def movement(
     request: Request,
     collectionId: str,  # noqa: N803
     mFeatureId: str,  # noqa: N803
@@ -208,7 +209,7 @@ def _read_cut(name: str, text: str, span: Any, has_leaf: bool) -> Any:
     dependencies=[only("datetime", "limit", "offset", "subTemporalValue")],
     **_documented(JSON),
 )
-def temporal_properties(
+def list_properties(
     request: Request,
     collectionId: str,  # noqa: N803
     mFeatureId: str,  # noqa: N803
@@ -230,7 +231,7 @@ def temporal_properties(
     page = list(found)[skip : skip + most]
     described: list[Any] = [documents.describe_property(name, found[name]) for name in page]
     if cut is not None:
-        described = [part for name in page for part in documents.parametric(name, found[name])]
+        described = [part for name in page for part in temporal_properties.parametric_values(name, found[name])]
     return _send({"temporalProperties": described} | _paging(request, skip, len(page), len(found)))
 
 
@@ -239,7 +240,7 @@ def temporal_properties(
     dependencies=[only("datetime", "leaf", "subTemporalValue")],
     **_documented(JSON),
 )
-def temporal_property(
+def show_property(
     request: Request,
     collectionId: str,  # noqa: N803
     mFeatureId: str,  # noqa: N803
@@ -260,14 +261,17 @@ def temporal_property(
     if cut is not None:
         value = documents.during(value, cut)
     elif span is not None and not len(documents.during(value, span).t):
-        value = documents.some_rows(value, 0, 0)
+        value = temporal_properties.some_rows(value, 0, 0)
     described = documents.describe_property(tPropertyName, value)
-    sequence = documents.describe_values(value, instants)
+    if instants is None:
+        sequence = temporal_properties.describe_values(value)
+    else:
+        sequence = list(documents.values_at_leaf(value, instants))
     return _send(described | {"valueSequence": sequence, "links": [link(_here(request), "self")]})
 
 
 def _values(opened: Collection, mover: int, name: str) -> Any:
-    return documents.some_rows(opened.values[name], int(opened.first[mover]), int(opened.first[mover + 1]))
+    return temporal_properties.some_rows(opened.values[name], int(opened.first[mover]), int(opened.first[mover + 1]))
 
 
 # --- the workspace, addresses, answers
