@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 import slipstream as ss
 from moving.oracle import moving
 from slipstream._errors import BadArgument, BadInput
+from slipstream._moving.types import TFLOAT
+from slipstream._moving.value import instant, to_arrow
 from slipstream._trajectories.exchange.binary import decode_meos, encode_meos
 from slipstream._trajectories.exchange.interchange import WRITERS
 from slipstream._trajectories.inputs import gpx_rows, kml_rows
@@ -130,7 +132,7 @@ def test_texts_are_read_back(trips, tmp_path: Path, name: str):
 
 
 def test_values_over_time_are_properties_of_moving_features(trips, tmp_path: Path):
-    fuel = [{"t": trip["t"][:2], "value": [9.0, 8.5], "starts": [0], "interpolation": "linear"} for trip in TRIPS]
+    fuel = [{"t": [instant(t) for t in trip.t[:2]], "value": [9.0, 8.5], "starts": [0], "interpolation": "linear"} for trip in (VAN, BUS)]
     rows = pa.table({"id": ["van & co", "bus"], "Trip": to_arrow([VAN, BUS]), "fuel": pa.array(fuel, TFLOAT.arrow)})
     for name in ("mfjson", "geojson", "kml", "wkt"):
         WRITERS[name](rows.to_batches(), UTM, tmp_path / name)
