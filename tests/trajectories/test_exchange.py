@@ -132,7 +132,10 @@ def test_texts_are_read_back(trips, tmp_path: Path, name: str):
 
 
 def test_values_over_time_are_properties_of_moving_features(trips, tmp_path: Path):
-    fuel = [{"t": [instant(t) for t in trip.t[:2]], "value": [9.0, 8.5], "starts": [0], "interpolation": "linear"} for trip in (VAN, BUS)]
+    fuel = [
+        {"t": [instant(t) for t in trip.t[:2]], "value": [9.0, 8.5], "starts": [0], "interpolation": "linear"}
+        for trip in (VAN, BUS)
+    ]
     rows = pa.table({"id": ["van & co", "bus"], "Trip": to_arrow([VAN, BUS]), "fuel": pa.array(fuel, TFLOAT.arrow)})
     for name in ("mfjson", "geojson", "kml", "wkt"):
         WRITERS[name](rows.to_batches(), UTM, tmp_path / name)
@@ -200,3 +203,99 @@ def test_damaged_temporalparquet_is_refused(tmp_path: Path):
     pq.write_table(table, tmp_path / "a.parquet")
     with pytest.raises(BadInput, match="not TemporalParquet"):
         ss.Trips.read(tmp_path / "a.parquet")
+
+
+# --- data of other libraries
+
+
+def test_pymeos_both_ways(trips):
+    theirs = trips.to_pymeos()
+    assert isinstance(theirs["van & co"], pymeos.TGeomPointSeqSet)
+    assert isinstance(theirs["bus"], pymeos.TGeomPointSeq)
+    assert {one.srid() for one in theirs.values()} == {32633}
+    assert theirs["bus"].length() == pytest.approx(BUS.length)
+    back = ss.Trips.from_pymeos(theirs)
+    assert back.crs == UTM
+    assert same(back.to_points()["van & co"], VAN)
+    instant_ = pymeos.TGeomPointInst("SRID=32633;POINT(1 2)@2026-01-01")
+    assert ss.Trips.from_pymeos({7: instant_}).to_points()["7"].x.tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (
+            ["SRID=4326;[POINT(13 52)@2000-01-01, POINT(14 52)@2000-01-02]"],
+            "SRID EPSG:4326: its coordinates are not metres",
+        ),
+        (
+            ["SRID=32633;POINT(1 2)@2000-01-01", "SRID=32632;POINT(1 2)@2000-01-01"],
+            "several reference systems: 32632, 32633",
+        ),
+    ],
+)
+def test_degrees_and_mixed_systems_are_refused_wherever_they_come_from(texts, message, tmp_path: Path):
+    points = {str(n): _meos(text) for n, text in enumerate(texts)}
+    with pytest.raises((BadArgument, BadInput), match=message):
+        ss.Trips.from_pymeos(points)
+    pq.write_table(
+        pa.table({"id": list(points), "Trip": [one.as_wkb() for one in points.values()]}).replace_schema_metadata(
+            FOOTER
+        ),
+        tmp_path / "theirs.parquet",
+    )
+    with pytest.raises((BadArgument, BadInput), match=message):
+        ss.Trips.read(tmp_path / "theirs.parquet")
+
+
+def _meos(text: str):
+    return pymeos.TGeomPointSeq(text) if "[" in text else pymeos.TGeomPointInst(text)
+
+
+FOOTER = {
+    "temporal": json.dumps(
+        {
+            "primary_temporal_column": "Trip",
+            "columns": {"Trip": {"encoding": "MEOS-WKB", "encoding_version": "1.0", "base_type": "tgeompoint"}},
+        }
+    )
+}
+
+
+def test_what_is_no_temporal_point_is_refused():
+    with pytest.raises(BadArgument, match="van: a str is not a temporal point of PyMEOS"):
+        ss.Trips.from_pymeos({"van": "[POINT(1 1)@2000-01-01]"})
+
+
+def test_text_keeps_its_reference_system(trips, tmp_path: Path):
+    trips.export(tmp_path / "trips.csv")
+    assert ss.Trips.read(tmp_path / "trips.csv", trip="Trip").crs == UTM
+    (tmp_path / "one.wkt").write_text(
+        "SRID=32633;POINT(400000 5800000)@2026-05-04\nSRID=32632;POINT(400000 5800000)@2026-05-04"
+    )
+    with pytest.raises(BadInput, match="several reference systems: 32632, 32633"):
+        ss.Trips.read(tmp_path / "one.wkt")
+
+
+def test_a_geodataframe_is_a_table_of_positions(spark, trips):
+    frame = trips.to_geopandas().reset_index().rename(columns={"t": "time"})
+    again = ss.trajectories(frame, gap="5 minutes")
+    assert (again.crs, again.counts["trips"], again.counts["rejected"]) == (UTM, 3, 0)
+    degrees = ss.trajectories(frame.to_crs(4326).set_index("time"), gap="5 minutes")
+    assert (degrees.crs, degrees.counts["vertices"]) == (UTM, 6)
+    assert same(degrees.to_points()["bus"], BUS, 1e-6)
+    empty = frame.assign(geometry=[None, *frame.geometry[1:]]).set_geometry("geometry", crs=UTM)
+    assert ss.trajectories(empty).counts["rejects: no place"] == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda frame: frame.set_geometry(frame.buffer(1)), "a geometry is a Polygon, not a Point"),
+        (lambda frame: frame.set_crs(None, allow_override=True), "has no reference system"),
+    ],
+)
+def test_other_geodataframes_are_refused(trips, change, message):
+    frame = trips.to_geopandas().reset_index().rename(columns={"t": "time"})
+    with pytest.raises(BadArgument, match=message):
+        ss.trajectories(change(frame))

@@ -58,8 +58,8 @@ def trajectories(
     Parameters
     ----------
     positions
-        A DataFrame of Spark or pandas, an Arrow table, or a path: CSV, Parquet, a Delta table, GPX files, a folder in
-        GeoLife's layout, or VehiclePositions of GTFS-realtime (needs ``pip install '.[gtfs]'``).
+        A DataFrame of Spark or pandas, a GeoDataFrame of points, an Arrow table, or a path: CSV, Parquet, a Delta table,
+        GPX files, a folder in GeoLife's layout, or VehiclePositions of GTFS-realtime (needs ``pip install '.[gtfs]'``).
     id, time, lon, lat
         The names of the columns. If lon and lat are not given, columns named lon, longitude or lng and lat or latitude
         are used. An id is text or a whole number.
@@ -111,6 +111,8 @@ def trajectories(
           id  metres
     0  van-1   822.0
     """
+    if hasattr(positions, "geometry") and hasattr(positions, "set_geometry"):
+        positions, x, y, crs = _split_geometry(positions, time, x or y or crs)
     mapping = make_mapping(
         id=id,
         time=time,
@@ -131,6 +133,32 @@ def trajectories(
     frame, where = _open(positions, format, as_of, mapping)
     mapping = mapping.find(frame.columns, where)
     return Trips(Computed(where, build(frame, mapping, rules, to=to, units=units)))
+
+
+def _split_geometry(frame: Any, time: str, others: str | int | Plane | None) -> tuple[PandasFrame, str, str, str]:
+    """Return a GeoDataFrame as a plain one, with its points as columns of coordinates in its reference system."""
+    points, plain = frame.geometry, frame.drop(columns=frame.geometry.name)
+    if time not in plain.columns and plain.index.name == time:
+        plain = plain.reset_index()
+    if others:
+        raise BadArgument(
+            "x, y and crs are for tables; a GeoDataFrame has points and a reference system.",
+            hint="Leave them out, or drop its geometry.",
+            code="conflicting-options",
+        )
+    if kinds := sorted(set(points.geom_type.dropna()) - {"Point"}):
+        raise BadArgument(
+            f"positions: a geometry is a {kinds[0]}, not a Point.", hint="A position is a point.", code="bad-type"
+        )
+    if points.crs is None:
+        raise BadArgument(
+            "positions: the GeoDataFrame has no reference system.",
+            hint='Set it: frame.set_crs("EPSG:4326").',
+            code="bad-coordinates",
+        )
+    names = (f"{points.name} x", f"{points.name} y")
+    places = {name: part.to_numpy() for name, part in zip(names, (points.x, points.y), strict=True)}
+    return plain.assign(**places), *names, points.crs.to_wkt()
 
 
 def _open(
