@@ -3,10 +3,10 @@
 The schemas are written from the facts of the standard (OGC 22-003r3 and MF-JSON, OGC 19-045r3). Covered are the
 requirements for reading of the classes ``common`` (bbox, datetime, limit), ``mf-collection`` (collections-get,
 collection-get, mandatory-collection) and ``movingfeatures`` (features-get, mf-get, tgsequence-get, tproperties-get,
-tproperty-get, param-leaf, param-subtrajectory, param-subtemporalvalue). Where the schemas that are
-published with the standard contradict its text or its own examples, these follow the text: a sequence may have a single
-instant (the parameter ``leaf`` and a parked vehicle require it), a life span may then begin when it ends, and the values of
-a temporal property are a list.
+tproperty-get, param-leaf, param-subtrajectory, param-subtemporalvalue). Where the schemas
+that are published with the standard contradict its text or its own examples, these follow the text: a sequence may have
+a single instant (the parameter ``leaf`` and a parked vehicle require it), a life span may then begin when it ends, and
+the values of a temporal property are a list.
 """
 
 from __future__ import annotations

@@ -58,8 +58,9 @@ def trajectories(
     Parameters
     ----------
     positions
-        A DataFrame of Spark or pandas, a GeoDataFrame of points, an Arrow table, or a path: CSV, Parquet, a Delta table,
-        GPX files, a folder in GeoLife's layout, or VehiclePositions of GTFS-realtime (needs ``pip install '.[gtfs]'``).
+        A DataFrame of Spark or pandas, a GeoDataFrame of points, an Arrow table, or a path: CSV, Parquet, a Delta
+        table, GPX files, a folder in GeoLife's layout, or VehiclePositions of GTFS-realtime (needs
+        ``pip install '.[gtfs]'``).
     id, time, lon, lat
         The names of the columns. If lon and lat are not given, columns named lon, longitude or lng and lat or latitude
         are used. An id is text or a whole number.
