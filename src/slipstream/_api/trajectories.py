@@ -59,8 +59,8 @@ def trajectories(
     ----------
     positions
         A DataFrame of Spark or pandas, a GeoDataFrame of points, an Arrow table, or a path: CSV, Parquet, a Delta
-        table, GPX files, a folder in GeoLife's layout, or VehiclePositions of GTFS-realtime (needs
-        ``pip install '.[gtfs]'``).
+        table, GPX or KML files, a folder in GeoLife's layout, GeoJSON with times, MF-JSON, or VehiclePositions of
+        GTFS-realtime (needs ``pip install '.[gtfs]'``).
     id, time, lon, lat
         The names of the columns. If lon and lat are not given, columns named lon, longitude or lng and lat or latitude
         are used. An id is text or a whole number.
@@ -88,7 +88,7 @@ def trajectories(
         The unit of times that are numbers: s, ms, us or ns since 1970. The pattern of times that are text and not in
         ISO 8601, as Spark writes it: "dd/MM/yyyy HH:mm:ss". The time zone of times that name none.
     format
-        csv, parquet, delta, gpx, geolife or gtfs. By default the names of the files decide.
+        csv, parquet, delta, gpx, kml, geolife, gtfs, geojson or mfjson. By default the names of the files decide.
     as_of
         The version of a Delta table: a number or an instant.
 

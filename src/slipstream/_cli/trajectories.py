@@ -42,7 +42,8 @@ def build(
         Path,
         typer.Argument(
             metavar="INPUT",
-            help="A file or folder of CSV, Parquet, GPX, GeoLife (.plt) or GTFS-realtime (.pb), or a Delta table.",
+            help="A file or folder of CSV, Parquet, GPX, KML, GeoLife (.plt), GTFS-realtime (.pb), GeoJSON or MF-JSON "
+            "(.mfjson), or a Delta table.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to write.")],
@@ -102,7 +103,8 @@ def build(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="The format of the input: csv, parquet, delta, gpx, geolife or gtfs; by default its name decides.",
+            help="The format of the input: csv, parquet, delta, gpx, kml, geolife, gtfs, geojson or mfjson; by default "
+            "its name decides.",
             show_default=False,
         ),
     ] = "",
