@@ -4,6 +4,7 @@
     live/       the Live city page: traffic, vehicles, notifications, and the health of a stream
     networks/   the Network editor: files, drafts, and the network that runs
     trips/      the Trajectories page: recorded journeys, and the results of queries
+    moving_features/  OGC API - Moving Features, for other programs
     overview    the Jobs page: all jobs of the workspace
     pages/      the HTTP interface of each page, one router each
     guard       access control: hosts, origins, token, sizes

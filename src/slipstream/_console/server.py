@@ -24,6 +24,7 @@ from slipstream._console import monitoring, sign_in
 from slipstream._console.errors import add_error_handlers
 from slipstream._console.guard import AccessRules, Guard
 from slipstream._console.live.live_city import LiveCity
+from slipstream._console.moving_features import feature_routes
 from slipstream._console.networks.network_runner import NetworkRunner
 from slipstream._console.overview import Jobs
 from slipstream._console.pages import city, jobs, network, trajectories
@@ -83,6 +84,7 @@ def create(workspace: Workspace | Path, rules: AccessRules, master: str) -> Fast
     app.state.rules = rules
     for page in (sign_in, city, network, trajectories, jobs, monitoring):
         app.include_router(page.router)
+    app.include_router(feature_routes.router)
     add_error_handlers(app)
     _serve_page(app, static())
     app.add_middleware(Guard, rules=rules)

@@ -70,6 +70,8 @@ def settings(master: str = LOCAL, *, quick: bool = False) -> dict[str, str]:
         # how soon an idle query reports its progress
         "spark.sql.streaming.noDataProgressEventInterval": "1000",
         "spark.sql.adaptive.enabled": "true",
+        # by default a hundred, fewer than a program with a dozen queries has: all would be compiled again each time
+        "spark.sql.codegen.cache.maxEntries": "1000",
         JAVA_OPTIONS: f"-Dlog4j2.configurationFile=file:{quiet} {QUICK if quick else THOROUGH} "
         "-XX:+PerfDisableSharedMem",  # otherwise a killed JVM leaves a file with its counters
         "spark.ui.enabled": "false",

@@ -17,6 +17,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "osm": ("osmium",),
     "gis": ("geopandas", "movingpandas"),
     "gtfs": ("google.transit",),
+    "meos": ("pymeos",),
     "bench": ("psycopg",),
 }
 
