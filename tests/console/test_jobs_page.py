@@ -62,7 +62,9 @@ def test_a_job_is_followed_as_it_commits(page: TestClient, tmp_path: Path) -> No
     folder = tmp_path / "jobs" / "cars"
     committed = begun(folder)
     assert listed(page)["jobs/cars"] == {
-        "name": "jobs/cars", "kind": "network", "state": "new", "batches": 0, "committed_at": None,
+        "name": "jobs/cars", "kind": "network", "state": "new", "batches": 0, "committed_at": None, "source": "",
+        "rate": None, "lag": None, "response": None, "why": "",
+        "verdict": {"level": "calm", "text": "Never started", "hint": ""},
     }  # fmt: skip
     commit(committed, folder, 0, [(1, 50.0), (2, float("nan"))])
     found = detail(page, "jobs/cars")

@@ -72,7 +72,7 @@ class _NetworkLife(job.Life):
         self._execution, self._controller, self._rest, self._again = execution, controller, rest, again
         self._journal = Tail(execution.folder, from_now_on=True)
         self._recent = deque[dict[str, Any]](maxlen=_RECENT)
-        self.source, self.doing = execution.source, execution.network.name
+        self.source, self.doing, self.pace = execution.source, execution.network.name, execution.pace
 
     def is_warm(self, query: StreamingQuery) -> bool:
         """Whether the openings are over."""
