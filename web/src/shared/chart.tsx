@@ -66,7 +66,7 @@ export function Chart({ title, unit, x, lines, values, height = 128, format = pl
         cursor: { y: false, points: { size: 5 } },
         scales: { x: { time: false }, y: { range: (_u, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, limit ?? 0, 1e-3) * 1.1] } },
         axes: [
-          { ...axis, size: 22, gap: 2, space: 60, incrs: [10, 30, 60, 120, 300, 600, 1200, 1800, 3600], values: (_u, splits) => splits.map(clock) },
+          { ...axis, size: 22, gap: 2, space: 60, align: 1, incrs: [10, 30, 60, 120, 300, 600, 1200, 1800, 3600], values: (_u, splits) => splits.map(clock) },
           { ...axis, size: 44, gap: 4, space: 26, values: (_u, splits) => splits.map(format) },
         ],
         series: [{}, ...lines.map((line) => ({ label: line.label, stroke: line.colour, width: line.width ?? 1.5, points: { show: false }, spanGaps: true, ...(line.dash ? { dash: line.dash } : {}), ...(line.fill ? { fill: line.fill } : {}) }))],
