@@ -31,6 +31,8 @@ from slipstream._errors import MALFORMED, BadArgument, BadInput
 from slipstream._io.control_file import RUN, Control
 from slipstream._io.outputs import CHECKPOINT, COMPACT_EVERY, check_journal, compact_in_background, last_batch
 from slipstream._runtime import status as statuses
+from slipstream._runtime.exporter import exporting
+from slipstream._runtime.following import FollowedJob
 from slipstream._runtime.metrics import record_metrics
 from slipstream._runtime.starts import FILE as STARTS
 from slipstream._runtime.starts import LOG, record_start
@@ -168,6 +170,8 @@ class Life:
     The defaults suit a query that needs no warm-up and ends on its own.
     """
 
+    #: the kind of job, as ``job.json`` names it
+    kind: str = ""
     #: the input, as ``status.json`` names it
     source: str = ""
     #: the second of a recorded run before which it ends
@@ -176,6 +180,10 @@ class Life:
     doing: str = "running"
     #: how fast its input arrives: 1 in real time, K in a replay, 0 as fast as it is processed
     pace: float = 0.0
+
+    def follow(self, folder: Path) -> FollowedJob:
+        """Follow what the job commits, for its metrics; a kind of job knows how late its results are."""
+        return FollowedJob(folder, lambda _batch, _pace: {}, {})
 
     def stages(self) -> tuple[str, ...]:
         """The stateful operators of the query from source to sink, if they form a line."""
@@ -217,6 +225,7 @@ def run(folder: Path, life: Life, start: Callable[[], StreamingQuery], *, compac
         lock_folder(folder),
         record_start(folder, life.source),
         report_status(folder, life.source, life.until, life.pace) as status,
+        exporting(folder, life.kind, life.follow(folder), status, life.pace),
         life.errors(folder),
     ):
         if control(folder).is_stopping:  # a request to stop was for the previous start

@@ -63,7 +63,7 @@ export function NewJob({ onClose, onStarted }: { onClose: () => void; onStarted:
           <Options wanted={wanted} change={change} />
           <label>
             Folder
-            <input value={wanted.out} placeholder="a new one" pattern="[A-Za-z0-9][A-Za-z0-9_.-]*" maxLength={100} onChange={(event) => change({ out: event.target.value })} />
+            <input value={wanted.out} placeholder="a new one" pattern="[A-Za-z0-9][A-Za-z0-9_.\-]*" maxLength={100} onChange={(event) => change({ out: event.target.value })} />
           </label>
         </div>
         <div className="card form">

@@ -10,6 +10,7 @@ import math
 import shlex
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ from threading import Lock
 from typing import Any, Literal
 
 from slipstream._console.errors import Conflict
-from slipstream._console.jobs.following import FollowedJob
+from slipstream._console.jobs.kinds import follow
 from slipstream._console.jobs.launching import Launcher
 from slipstream._console.jobs.states import State, interpret, is_at_work, read_number, read_status
 from slipstream._console.jobs.verdicts import Verdict, pass_verdict
@@ -27,9 +28,10 @@ from slipstream._cuboid.snapshots.snapshot_files import Catalogue
 from slipstream._errors import SlipstreamError
 from slipstream._io import outputs
 from slipstream._io.control_file import PAUSE, RUN, STOP
-from slipstream._io.outputs import Tail
 from slipstream._network.running.output_results import newest_results
 from slipstream._runtime import job
+from slipstream._runtime.exporter import Observed
+from slipstream._runtime.following import FollowedJob
 from slipstream._runtime.health import Health, Response, judge
 from slipstream._runtime.job import Job
 from slipstream._runtime.starts import read_log, read_starts
@@ -160,10 +162,20 @@ class Jobs:
             why=why if state == "failed" else "",
         )
 
+    def observe(self) -> list[Observed]:
+        """Return all readable jobs, for their metrics."""
+        found = []
+        for name, folder in self._workspace.find(is_job).items():
+            with suppress(SlipstreamError):
+                job, seen = Job.read(folder), read_status(folder)
+                followed, pace = self._follow(folder, job, []), read_number(seen.get("pace")) or 0.0
+                found.append(Observed(name, job.kind, interpret(folder, seen), pace, followed, read_starts(folder)))
+        return found
+
     @staticmethod
     def _health(followed: FollowedJob, state: State, pace: float | None) -> Health:
         now = time.time() if state in ("running", "ready") else None
-        limits = followed.limits() if is_at_work(state) else {}
+        limits = followed.limits if is_at_work(state) else {}
         return judge(followed.timed(pace or 0.0), limits, pace or 0.0, now)
 
     def detail(self, name: str) -> JobDetail:
@@ -274,7 +286,7 @@ class Jobs:
     def _follow(self, folder: Path, found: Job, problems: list[str]) -> FollowedJob:
         with self._lock:
             key = f"{folder} {found.id}"
-            followed = self._followed.setdefault(key, FollowedJob(folder, found.kind, Tail(folder)))
+            followed = self._followed.get(key) or self._followed.setdefault(key, follow(folder, found.kind))
             try:
                 followed.read()
             except SlipstreamError as error:
@@ -298,7 +310,7 @@ def _check_address(ui: Any) -> str:
 
 
 def _sum_up_work(followed: FollowedJob, pace: float) -> Iterator[CommittedBatch]:
-    costs, measure = followed.costs(), followed.measure(pace)
+    costs = followed.costs()
     for batch in followed.recent:
         cost = costs.get(batch.batch)
         yield CommittedBatch(
@@ -309,7 +321,7 @@ def _sum_up_work(followed: FollowedJob, pace: float) -> Iterator[CommittedBatch]
             rows=sum(batch.outputs.values()),
             commit_s=cost.commit_ms / 1000 if cost else None,
             state_bytes=cost.state_bytes if cost else None,
-            lag=max(measure(batch).values(), default=None) if pace else None,
+            lag=max(followed.measure(batch, pace).values(), default=None) if pace else None,
         )
 
 

@@ -47,7 +47,7 @@ from slipstream._linear_road.job.delivery import Delivery
 from slipstream._linear_road.job.query import IntakeStage, WriteStage, assemble, make_stages, name_operators
 from slipstream._linear_road.job.summary import FILE as SUMMARY
 from slipstream._linear_road.job.summary import summarise
-from slipstream._linear_road.job.toll_journal import Detail, last_batch
+from slipstream._linear_road.job.toll_journal import RESPONSE_LIMITS, Detail, last_batch, response_times
 from slipstream._linear_road.job.toll_layout import (
     ANSWERS,
     ANSWERS_AND_TRIPS,
@@ -74,6 +74,7 @@ from slipstream._linear_road.tasks.toll_stages import (
     trip_stage,
 )
 from slipstream._runtime import job, state_cache
+from slipstream._runtime.following import FollowedJob
 from slipstream._runtime.id_numbers import Names
 from slipstream._runtime.stage import Stage
 from slipstream._runtime.status import has_finished
@@ -289,7 +290,7 @@ class _Life(job.Life):
 
     def __init__(self, spark: SparkSession, out: Path, settings: Settings) -> None:
         self.spark, self.out, self.settings = spark, out, settings
-        self.doing = "archiving" if settings.name == ARCHIVE else "tolling"
+        self.doing, self.kind = "archiving" if settings.name == ARCHIVE else "tolling", settings.name
         self._clock = out / CHECKPOINT / CLOCK
         self._control = job.control(out)
         self._started = self._connected = False
@@ -326,6 +327,10 @@ class _Life(job.Life):
     @abstractmethod
     def begin(self, place: dict[str, Any]) -> None:
         """Start the source at a place."""
+
+    def follow(self, folder: Path) -> FollowedJob:
+        """Follow what the job commits; answers have limits."""
+        return FollowedJob(folder, response_times, RESPONSE_LIMITS if self.settings.name != ARCHIVE else {})
 
     def stages(self) -> tuple[str, ...]:
         """Return the operators of the query, from source to sink."""

@@ -13,9 +13,12 @@ from typing import Any
 from slipstream._errors import MALFORMED, BadInput
 from slipstream._io import outputs
 from slipstream._io.outputs import JOURNAL, RESCUE
-from slipstream._linear_road.answers import NAMES
+from slipstream._linear_road.answers import LIMITS, NAMES
 from slipstream._linear_road.schedule import Irregular
 from slipstream._tools.strict_json import decode_as
+
+#: how late each kind of answer may be, in seconds
+RESPONSE_LIMITS = dict(zip(NAMES, map(float, LIMITS), strict=True))
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ def monitor_entries(batches: Iterable[Batch]) -> list[dict[str, Any]]:
     ]
 
 
-def longest_delays(batch: Batch) -> dict[str, float]:
+def longest_delays(batch: Batch, pace: float = 1.0) -> dict[str, float]:  # noqa: ARG001  (delays are real time)
     """Return the longest delay of each output in a batch, in seconds.
 
     >>> longest_delays(Batch(0, 0, detail={"outputs": {"alerts": {"tuples": 3, "delay": 0.5, "worst": 1.5}}}))

@@ -1,4 +1,4 @@
-"""Following a job: its journal and its metrics, read as they grow."""
+"""Following a job: its journal and its metrics, read as they grow, by the job itself or by whoever watches it."""
 
 from __future__ import annotations
 
@@ -9,45 +9,44 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from slipstream._errors import MALFORMED, SlipstreamError
+from slipstream._errors import MALFORMED
 from slipstream._io.outputs import Batch, Tail
-from slipstream._linear_road.answers import LIMITS, NAMES
-from slipstream._linear_road.job.toll_journal import response_times
-from slipstream._linear_road.job.toll_layout import TOLL
-from slipstream._network import yaml_files
-from slipstream._network.quality.monitor import delay_limits, longest_delays
-from slipstream._network.running.run_folder import FILE as NETWORK_FILE
 from slipstream._runtime import metrics
 from slipstream._runtime.health import TimedBatch, time_batch
 from slipstream._tools.strict_json import parse_json
 
-#: batches that the page shows individually
+#: batches that are kept individually
 RECENT = 200
 #: bytes to read from the end of the metrics for these
 _TAIL = 400_000
 
 Costs = Mapping[int, metrics.BatchMetrics]
+#: the longest response time of each result in a batch, in seconds, given the pace of the job
+Measure = Callable[[Batch, float], dict[str, float]]
 
 
 @dataclass
 class FollowedJob:
-    """A job as far as it has been read."""
+    """A job as far as it has been read; how late its results are depends on its kind."""
 
     folder: Path
-    kind: str
-    tail: Tail
+    measure: Measure
+    limits: Mapping[str, float]
     batches: int = 0
     counts: Counter[str] = field(default_factory=Counter)
+    rows: Counter[str] = field(default_factory=Counter)  # by output
     recent: deque[Batch] = field(default_factory=lambda: deque(maxlen=RECENT))
+    _tail: Tail | None = None
     _costs: Costs = field(default_factory=dict)
     _read: tuple[int, int] = (-1, -1)
-    _limits: Mapping[str, float] | None = None
 
     def read(self) -> None:
         """Read what was committed since the last call."""
-        for batch in self.tail.batches():
+        self._tail = self._tail or Tail(self.folder)
+        for batch in self._tail.batches():
             self.batches += 1
             self.counts.update(tuples=batch.tuples, rejects=batch.rejects)
+            self.rows.update(batch.outputs)
             self.recent.append(batch)
 
     def costs(self) -> Costs:
@@ -61,32 +60,12 @@ class FollowedJob:
 
     def timed(self, pace: float) -> list[TimedBatch]:
         """Return the recent batches with their costs and response times, without the empty ones of the warm-up."""
-        costs, measure = self.costs(), self.measure(pace)
+        costs = self.costs()
         return [
-            time_batch(batch, costs.get(batch.batch), measure(batch))
+            time_batch(batch, costs.get(batch.batch), self.measure(batch, pace))
             for batch in self.recent
             if batch.tuples or batch.outputs
         ]
-
-    def measure(self, pace: float) -> Callable[[Batch], dict[str, float]]:
-        """Return the function that gives the longest response times of a batch."""
-        if (self.folder / NETWORK_FILE).is_file():
-            return longest_delays
-        return lambda batch: response_times(batch, pace)
-
-    def limits(self) -> Mapping[str, float]:
-        """Return the limits of response times: the benchmark's, or those that a network states."""
-        if self._limits is None:
-            self._limits = self._read_limits()
-        return self._limits
-
-    def _read_limits(self) -> Mapping[str, float]:
-        if self.kind == TOLL:
-            return dict(zip(NAMES, map(float, LIMITS), strict=True))
-        with suppress(SlipstreamError):
-            if (self.folder / NETWORK_FILE).is_file():
-                return delay_limits(yaml_files.load(self.folder / NETWORK_FILE, unloaded=True))
-        return {}
 
 
 def _read_costs(file: Path) -> Costs:
