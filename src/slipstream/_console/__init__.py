@@ -5,7 +5,8 @@
     networks/   the Network editor: files, drafts, and the network that runs
     trips/      the Trajectories page: recorded journeys, and the results of queries
     moving_features/  OGC API - Moving Features, for other programs
-    overview    the Jobs page: all jobs of the workspace
+    jobs/       the Jobs page: all jobs of the workspace, and starting them
+    processes   commands as child processes
     pages/      the HTTP interface of each page, one router each
     guard       access control: hosts, origins, token, sizes
     sign_in     signing in with the token

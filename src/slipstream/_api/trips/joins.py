@@ -176,8 +176,7 @@ def passes(
     from slipstream._joins import zones as plans
 
     metres, micros = parse_metres(distance), _parse_micros(duration)
-    metres, micros = metres_of(distance), _micros(duration)
-    rows = _trips(trips, "trips", id, trip)
+    rows = _read_trips(trips, "trips", id, trip)
     places = _select(zones, "zones", zone_id, zone, "Zone", (types.REGION, types.POINT))
     if metres and types.REGION.sql == places.schema["Zone"].dataType.simpleString():
         raise BadArgument(
@@ -185,7 +184,6 @@ def passes(
             hint="Leave out distance=, or use a column of points.",
             code="conflicting-options",
         )
-    return plans.passes(_read_trips(trips, "trips", id, trip), places, metres or types.REACH, micros)
     refuse_mixed_tables("trips and zones", (rows, places.withColumnRenamed("Zone", TRIP)), TRIP)
     return plans.passes(rows, places, metres or types.REACH, micros)
 

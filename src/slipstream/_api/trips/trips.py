@@ -105,12 +105,10 @@ class Trips:
             return cls(StoredTrips(Data.open(place)))
         if is_temporal(place):
             return cls(Recorded(str(place), *read_temporal(place)))
-        crs = System.parse(plane).name if plane else ""
-        return cls._from_recording(str(place), Reading(format, plane, id, time, x, y, trip, units).read(place), crs)
         reading = Reading(format, plane, id, time, x, y, trip, units)
         found = reading.read(place)
         crs = System.parse(plane).name if plane else common_system(str(place), reading.srids)
-        return cls._recorded(str(place), found, crs)
+        return cls._from_recording(str(place), found, crs)
 
     @classmethod
     def from_points(cls, points: Mapping[str, MovingPoint], *, crs: str | Plane = "") -> Trips:
@@ -135,7 +133,6 @@ class Trips:
         return cls.from_points(tracks.from_movingpandas(collection, units=units), crs=crs)
 
     @classmethod
-    def _from_recording(cls, where: str, trips: Iterable[tuple[str, MovingPoint]], crs: str = "") -> Trips:
     def from_pymeos(cls, points: Mapping[str, Any]) -> Trips:
         """Convert temporal points of PyMEOS, by ``id``: instants, sequences or sets of them, in metres.
 
@@ -148,10 +145,10 @@ class Trips:
         ('EPSG:32633', 5.0)
         """
         found, crs = from_pymeos(points)
-        return cls._recorded("PyMEOS", found.items(), crs)
+        return cls._from_recording("PyMEOS", found.items(), crs)
 
     @classmethod
-    def _recorded(cls, where: str, trips: Iterable[tuple[str, MovingPoint]], crs: str = "") -> Trips:
+    def _from_recording(cls, where: str, trips: Iterable[tuple[str, MovingPoint]], crs: str = "") -> Trips:
         found = list(trips)
         rows = [pa.array([name for name, _ in found], pa.string()), to_arrow([point for _, point in found])]
         return cls(Recorded(where, pa.table(rows, names=["id", TRIP]), crs))
