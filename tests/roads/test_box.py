@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 import slipstream as ss
 from roads.test_viterbi import LINE, street
 from slipstream._api.roads import Roads
+from slipstream._moving.plane import Plane
 from slipstream._network import yaml_files as files
 from slipstream._roads.graph_building import build
 from slipstream._roads.matching.matcher import Matcher
 from slipstream._roads.matching.model import Model
 from slipstream._roads.matching.viterbi import STATUS
+from slipstream._roads.projecting import move_to_utm
 from slipstream._roads.road_tables import save_roads
 from slipstream.testing import MemoryHost, MemorySource
 
@@ -121,6 +123,31 @@ def test_matched_positions_know_the_limit_and_the_class(tmp_path: Path) -> None:
     rows = [{"id": "a", "time": 10 * i, "x": 100.0 * i, "y": 0.0, "note": ""} for i in range(5)]
     first = run(tmp_path, rows, 10)["on"][0]
     assert (first["limit_kmh"], first["road_class"], first["direction"], first["stretch"]) == (50.0, "other", 1, 1)
+
+
+def test_degrees_are_matched_like_the_metres_that_they_are(tmp_path: Path) -> None:
+    plane = Plane(13.4, 52.5)
+    network = move_to_utm(TOWN, plane)
+    save_roads(network, tmp_path)
+    assert network.plane is not None
+    degrees, metres = [], []
+    for row in (row for row in feed(5) if None not in row.values()):
+        lon, lat = map(float, plane.locate(row["x"], row["y"]))
+        x, y = map(float, network.plane.project(lon, lat))
+        degrees.append({**row, "x": lon, "y": lat})
+        metres.append({**row, "x": x, "y": y})
+    degrees.append({"id": "d", "time": degrees[-1]["time"], "x": 200.0, "y": 95.0, "note": "not on the globe"})
+    cars = ss.read(MemorySource(SCHEMA, degrees)).match(tmp_path, lag="8s", lateness="5s", noise=5, degrees=True)
+    found = MemoryHost(ss.Job("out").write(cars, name="on").write(cars.output("rejects"), name="unused")).run()["on"]
+    expected = run(tmp_path, metres, 1000)["on"]
+    by_note = {row["note"]: (row["status"], row["edge"]) for row in found}
+    assert by_note.pop("not on the globe")[0] == "off"
+    assert by_note == {row["note"]: (row["status"], row["edge"]) for row in expected}
+
+
+def test_roads_that_are_nowhere_cannot_be_matched_in_degrees(town: Path) -> None:
+    with pytest.raises(ss.BadInput, match="nobody knows where on the globe"):
+        ss.read(MemorySource(SCHEMA)).match(town, degrees=True).columns  # noqa: B018
 
 
 def test_a_file_names_the_box(town: Path) -> None:

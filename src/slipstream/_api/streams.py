@@ -517,11 +517,13 @@ class Stream(Fences):
         lag: Duration = 30,
         lateness: Duration = 0,
         noise: float = 10.0,
+        degrees: bool = False,
     ) -> Stream:
         """Add to each position the road that the vehicle was on, at most ``lag`` later in the time of the stream.
 
-        ``x`` and ``y`` are metres in the plane of the roads. The answers are those of :meth:`slipstream.Roads.match`
-        with the same lag. ``output("rejects")`` has the tuples that could not be used.
+        ``x`` and ``y`` are metres in the plane of the roads or, with ``degrees``, longitudes and latitudes. The answers
+        are those of :meth:`slipstream.Roads.match` with the same lag. ``output("rejects")`` has the tuples that could
+        not be used.
 
         >>> import slipstream as ss
         >>> size = open("town.csv", "w").write("Id,Vmax,X1,Y1,X2,Y2\\n1,50,0,0,900,0\\n")
@@ -533,7 +535,7 @@ class Stream(Fences):
         from slipstream._api.roads import folder_of
 
         waits, late = durations.seconds(lag, "lag"), durations.seconds(lateness, "lateness")
-        return self._with(Match(folder_of(roads), id, time, x, y, float(waits), float(late), noise))
+        return self._with(Match(folder_of(roads), id, time, x, y, float(waits), float(late), noise, degrees))
 
     # --- making more of them
 
