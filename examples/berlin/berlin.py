@@ -77,16 +77,14 @@ SLIPSTREAM = [sys.executable, "-m", "slipstream"]
 
 def report(out: Path) -> None:
     """What happened, asked of the committed results and of the archive."""
-    from pyspark.sql import SparkSession
-
     done = ss.open(out)
     status = done.status()
     print(f"\n{status.tuples:,} positions, {status.rejects} of them unusable; {len(done.trips()):,} trips archived.")
     entered = done.sql("SELECT count(*) AS vehicles, sum(charged) AS cents FROM account").iloc[0]
     print(f"On the ring, {entered.vehicles:.0f} vehicles paid {entered.cents / 100:.2f} in tolls.")
-    done.trips().to_spark().createOrReplaceTempView("trips")
-    spark = SparkSession.getActiveSession()
-    assert spark is not None
+    trips = done.trips().to_spark()
+    spark = trips.sparkSession
+    trips.createOrReplaceTempView("trips")
     done["cordon"].to_spark(spark).createOrReplaceTempView("cordon")
     for title, query in QUERIES.items():
         print(f"\n{title}")

@@ -15,13 +15,16 @@ import slipstream as ss
 from slipstream._errors import BadInput
 from slipstream._moving import types
 from slipstream._moving.functions import FUNCTIONS
+from slipstream._network.boxes.movement.stopping import Stopping
 from slipstream._network.boxes.movement.zones import find_inside
+from slipstream._network.flow import Train
 from slipstream.testing import MemoryHost
 
 SCHEMA = {"id": "bigint", "time": "bigint", "x": "double", "y": "double"}
 #: a polygon with a hole; positions on a grid are often on its border
 ZONE = "POLYGON((1 1, 7 1, 7 7, 1 7, 1 1), (3 3, 5 3, 5 5, 3 5, 3 3))"
 RING = {"x": [1.0, 7.0, 7.0, 1.0, 3.0, 5.0, 5.0, 3.0], "y": [1.0, 1.0, 7.0, 7.0, 3.0, 3.0, 5.0, 5.0], "starts": [0, 4]}
+RNG = np.random.default_rng(1)
 LEAST, PLACE, METRES = 3, (4.0, 6.0), 1.5
 
 
@@ -137,6 +140,54 @@ def test_arrivals_and_ways_live_are_those_in_history(rows, cuts, data):
     ways = watch(rows, cuts, max(cuts, default=-1), lambda cars: cars.travelled())
     live = {row["id"]: row["metres"] for row in ways if row["time"] <= until}
     assert live == pytest.approx(dict(zip(ids, query("travelled", trips), strict=True)))
+
+
+def run_box(rows, cuts, restart, job):
+    """All outputs of a job that gets rows in batches."""
+    host = MemoryHost(job)
+    for start, end in itertools.pairwise([0, *sorted(cuts), len(rows)]):
+        if start == restart:
+            host.restart()
+        if end > start:
+            host.send(rows[start:end], crash=start == restart)
+    return host.outputs
+
+
+def both(stream, port):
+    """A job with two outputs of a box."""
+    return ss.Job("out").write(stream, name="found").write(stream.output(port), name=port)
+
+
+@settings(max_examples=50, deadline=None)
+@given(positions(), st.sets(st.integers(0, 39)), st.sampled_from([0, 1, 2, 3]), st.data())
+def test_stops_live_are_those_in_history(rows, cuts, least, data):
+    cuts = {cut for cut in cuts if cut < len(rows)}
+    cars = ss.read("kafka://broker:9092/cars", SCHEMA).stops(3.0, 3 * least)
+    live = run_box(rows, cuts, max(cuts, default=-1), both(cars, "ended"))
+    until = data.draw(st.integers(rows[0]["time"], rows[-1]["time"]))
+    ids, trips = archive(rows, until)
+    found = query("stops", trips, (3.0, pa.float64()), (3.0 * least, pa.float64()))
+    periods = [list(zip(one["begin"], one["end"], strict=True)) for one in found]
+    known = {(who, *seconds(period)) for who, some in zip(ids, periods, strict=True) for period in some}
+    assert {(row["id"], row["since"]) for row in live["found"] if row["time"] <= until} == {k[:2] for k in known}
+    last = {row["id"]: row["time"] for row in rows if row["time"] <= until}
+    ended = {(row["id"], row["since"], row["until"]) for row in live["ended"] if row["time"] <= until}
+    assert ended == {stop for stop in known if stop[2] < last[stop[0]]}
+
+
+def test_a_parked_vehicle_needs_a_few_rows_only():
+    cars = RNG.normal(0, 10, (5000, 2))
+    tuples = Train(
+        np.zeros(5000, np.int64),
+        np.zeros(5000, np.int64),
+        np.zeros((5000, 1), np.int64),
+        {"id": np.ones(5000, np.int64), "time": np.arange(5000), "x": cars[:, 0], "y": cars[:, 1]},
+    )
+    box = Stopping("x", "y", "id", "time", metres=100.0, least=60, plane=True)
+    state = box.fresh(SCHEMA)
+    found = box.step(state, tuples)
+    assert (found["stopped"]["time"].tolist(), found["stopped"]["since"].tolist()) == ([60], [0])
+    assert len(state["runs"].table) < 40
 
 
 @settings(max_examples=25, deadline=None)

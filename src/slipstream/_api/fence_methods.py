@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from slipstream._network.boxes.movement.fences import Arrivals, Dwelling, Entering, Near, Travelled
 from slipstream._network.boxes.movement.in_order import InOrder
+from slipstream._network.boxes.movement.stopping import Stopping
 
 if TYPE_CHECKING:
     from slipstream._api.streams import Stream
@@ -88,6 +89,20 @@ class Fences(ABC):
         ['id', 'time', 'x', 'y']
         """
         return self._watch(Dwelling(x, y, id, time, zone=zone, least=least, plane=not degrees))
+
+    def stops(
+        self, metres: float, least: int, *, id: str = "id", time: str = "time", x: str = "x", y: str = "y"
+    ) -> Stream:
+        """Return the tuples at which an id has stayed within ``metres`` for ``least``, and ``since`` when.
+
+        ``output("ended")`` has the first tuples after stops, and ``until`` when each lasted. Positions are in metres.
+
+        >>> import slipstream as ss
+        >>> columns = {"id": "string", "time": "bigint", "x": "double", "y": "double"}
+        >>> ss.read("kafka://broker:9092/positions", columns).stops(20, 300).columns
+        ['id', 'time', 'x', 'y', 'since']
+        """
+        return self._watch(Stopping(x, y, id, time, metres=float(metres), least=least, plane=True))
 
     def arrives(
         self,
