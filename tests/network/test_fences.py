@@ -12,9 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import slipstream as ss
+from joins.plainly import as_meetings, table, through_the_grid
 from slipstream._errors import BadInput
-from slipstream._moving import types
+from slipstream._joins.convoys import sweep
+from slipstream._joins.meetings import Nearness
+from slipstream._moving import MovingPoint, types
+from slipstream._moving.columns import read
 from slipstream._moving.functions import FUNCTIONS
+from slipstream._moving.value import to_arrow
 from slipstream._network.boxes.movement.stopping import Stopping
 from slipstream._network.boxes.movement.zones import find_inside
 from slipstream._network.flow import Train
@@ -71,9 +76,12 @@ def archive(rows, until):
     return list(trips), pa.array(made, types.MPOINT.arrow)
 
 
+def apply(name, trips, *more):
+    return next(function for function in FUNCTIONS if function.name == name)(trips, *more)
+
+
 def query(name, trips, *more):
-    function = next(function for function in FUNCTIONS if function.name == name)
-    return function(trips, *(pa.array([value] * len(trips), kind) for value, kind in more)).to_pylist()
+    return apply(name, trips, *(pa.array([value] * len(trips), kind) for value, kind in more)).to_pylist()
 
 
 def seconds(times):
@@ -173,6 +181,97 @@ def test_stops_live_are_those_in_history(rows, cuts, least, data):
     last = {row["id"]: row["time"] for row in rows if row["time"] <= until}
     ended = {(row["id"], row["since"], row["until"]) for row in live["ended"] if row["time"] <= until}
     assert ended == {stop for stop in known if stop[2] < last[stop[0]]}
+
+
+def trips_until(rows, until, gap):
+    """The trips of each id, cut where it was silent for longer than the gap."""
+    found = {}
+    for who in sorted({row["id"] for row in rows}):
+        mine = [row for row in rows if row["id"] == who and row["time"] <= until]
+        if mine:
+            t = np.array([row["time"] for row in mine])
+            starts = np.flatnonzero(np.r_[True, np.diff(t) > gap]).astype(np.int32)
+            places = (np.array([row[name] for row in mine]) for name in "xy")
+            found[who] = [MovingPoint(t * 1_000_000, *places, starts)]
+    return found
+
+
+def micros(row, *names):
+    return (row["id"], row["other_id"], *(round(row[name] * 1_000_000) for name in names))
+
+
+@settings(max_examples=60, deadline=None)
+@given(positions(), st.sets(st.integers(0, 39)), st.integers(0, 3), st.sampled_from([1.0, 2.5]), st.data())
+def test_meetings_live_are_those_in_history(rows, cuts, least, metres, data):
+    cuts, gap = {cut for cut in cuts if cut < len(rows)}, 6
+    cars = ss.read("kafka://broker:9092/cars", SCHEMA).meetings(metres, duration=least, gap=gap)
+    live = run_box(rows, cuts, max(cuts, default=-1), both(cars, "ended"))
+    until = data.draw(st.integers(rows[0]["time"], rows[-1]["time"]))
+    trips = trips_until(rows, until, gap)
+    found = through_the_grid(Nearness(metres, least * 1_000_000), table(trips))
+    known = {row[:4]: row[4] for row in as_meetings(found)}
+    assert {micros(row, "begin") for row in live["found"] if row["time"] <= until} == {one[:3] for one in known}
+    for row in (row for row in live["ended"] if row["end"] + gap <= until):
+        assert known[micros(row, "begin", "end")] == pytest.approx(row["nearest"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(positions(), st.sets(st.integers(0, 39)), st.integers(1, 4), st.integers(2, 3), st.data())
+def test_convoys_live_are_those_in_history(rows, cuts, least, size, data):
+    cuts, gap, metres = {cut for cut in cuts if cut < len(rows)}, 4, 3.0
+    cars = ss.read("kafka://broker:9092/cars", SCHEMA).convoys(metres, duration=least, size=size, gap=gap)
+    end = data.draw(st.integers(1, len(rows)))
+    live = run_box(rows[:end], {cut for cut in cuts if cut < end}, max(cuts, default=-1), both(cars, "ended"))
+    # all that is known for certain: positions that are younger than the gap may still be joined to later ones
+    known = rows[end - 1]["time"] * 1_000_000 - gap * 1_000_000 - 1
+    trips = {who: [cut_at(known, one) for one in some] for who, some in trips_until(rows[:end], 99, gap).items()}
+    met = as_meetings(through_the_grid(Nearness(metres), table(trips)))
+    found = (
+        list(sweep(*map(list, zip(*(one[:4] for one in met), strict=True)), duration=least * 1_000_000, size=size))
+        if met
+        else []
+    )
+    expected = sorted((convoy.members, convoy.begin) for convoy in found)
+    begun = sorted(gathered(live["found"], "begin"))
+    assert [one[0] for one in begun] == [one[0] for one in expected]
+    assert np.allclose([one[1] for one in begun], [one[1] for one in expected], atol=2, rtol=0)
+    over = sorted((convoy.members, convoy.begin, convoy.end) for convoy in found if convoy.end < known - 2)
+    ended = sorted(one for one in gathered(live["ended"], "begin", "end") if one[2] < known - 2)
+    assert [one[0] for one in ended] == [one[0] for one in over]
+    assert np.allclose([one[1:] for one in ended], [one[1:] for one in over], atol=2, rtol=0)
+
+
+def test_three_that_travel_together_and_one_that_leaves():
+    rows = [
+        {"id": who, "time": time, "x": 10.0 * time, "y": who + (max(0, time - 60) * 5.0 if who == 2 else 0.0)}
+        for time in range(0, 120, 10)
+        for who in range(3)
+    ]
+    cars = ss.read("kafka://broker:9092/cars", SCHEMA)
+    met = run_box(rows, {5, 20}, 5, both(cars.meetings(20, duration=30, gap=20), "ended"))
+    assert [(row["id"], row["other_id"], row["begin"], row["time"]) for row in met["found"]] == [
+        *[(0, 1, 0.0, 30.0), (0, 2, 0.0, 30.0), (1, 2, 0.0, 30.0)]
+    ]
+    assert [(row["id"], row["other_id"], row["end"]) for row in met["ended"]] == [(0, 2, 63.6), (1, 2, 63.8)]
+    together = run_box(rows, {5, 20}, 5, both(cars.convoys(20, duration=30, size=2, gap=20), "ended"))
+    assert gathered(together["found"], "begin") == [(0b111, 0), (0b011, 0)]
+    assert gathered(together["ended"], "begin", "end") == [(0b111, 0, 63_800_000)]
+
+
+def cut_at(micros, trip):
+    """A trip up to an instant."""
+    period = pa.array([{"begin": [-(10**9)], "end": [micros]}], types.PERIODS.arrow)
+    found = read(apply("atperiods", to_arrow([trip]), period))
+    return MovingPoint(found.t, found.x, found.y, found.starts)
+
+
+def gathered(rows, *times):
+    """The members of each convoy, as bits, and its times."""
+    members, when = {}, {}
+    for row in rows:
+        members[row["convoy"]] = members.get(row["convoy"], 0) | 1 << row["id"]
+        when[row["convoy"]] = [round(row[name] * 1_000_000) for name in times]
+    return [(members[number], *when[number]) for number in members]
 
 
 def test_a_parked_vehicle_needs_a_few_rows_only():
