@@ -34,6 +34,7 @@ from slipstream._linear_road.tasks.toll_stages import (
     toll_stage,
     trip_stage,
 )
+from slipstream._runtime.deferred import DeferredStage
 from slipstream._runtime.id_numbers import Register
 from slipstream._runtime.stage import Chain, Parallel, Stage, batch_number
 from slipstream._runtime.store import Store
@@ -308,5 +309,6 @@ def assemble(rows: DataFrame, engine: str, layout: Layout, stages: list[Stage[An
         rows = rows.coalesce(1)
     for (stage,) in others:
         columns = chunks.COLUMNS if isinstance(stage, NameStage) else COLUMNS
-        rows = rows.groupBy("key").transformWithState(stage, columns, "Append", "None")
-    return rows.groupBy("key").transformWithState(Chain(engine, ending), outputs.COLUMNS, "Append", "None")
+        rows = rows.groupBy("key").transformWithState(DeferredStage(stage), columns, "Append", "None")
+    chain = DeferredStage(Chain(engine, ending))
+    return rows.groupBy("key").transformWithState(chain, outputs.COLUMNS, "Append", "None")
