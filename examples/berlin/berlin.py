@@ -1,7 +1,8 @@
 """A morning in Berlin: vehicles report by GPS, pay for the ring by segment and for the centre on entering.
 
-`make berlin` runs it. BerlinMOD's vehicles are generated and driven as a live feed with noise and losses; one job tolls
-the ring, charges the cordon and archives every trip; then the archive is asked in SQL, and a picture is drawn.
+`make berlin` runs it. BerlinMOD's vehicles are generated and driven as a live feed with noise and losses; one job
+matches them to the roads, tolls the ring, charges the cordon and archives every trip; then the archive is asked in SQL,
+and a picture is drawn.
 """
 
 from __future__ import annotations
@@ -21,12 +22,10 @@ HERE = Path(__file__).parent
 HOUR = 3600
 #: Monday morning, in seconds of the data set, which begins on Sunday
 SINCE, UNTIL = 30 * HOUR, 34 * HOUR
-#: the middle of the city, and metres in a degree there
-LON, LAT, EAST, NORTH = 13.3777, 52.5163, 67_880, 111_260
-#: The ring is an ellipse around the middle: the half axes of the city, of which it is a share, and its length.
-WIDE, HIGH, SHARE, ROUND = 20_000, 17_500, 0.493, 58_100
-#: what counts as on it: metres aside, and the cosine of the angle between the directions
-ASIDE, ALONG = 150, 0.8
+#: where the middle of the city is
+CENTRE = "13.3777,52.5163"
+#: seconds that a position may wait for later ones, which show the road that it is on
+LAG = 20
 
 GPS = {"id": "bigint", "time": "double", "lon": "double", "lat": "double", "speed": "double", "heading": "double"}
 
@@ -37,39 +36,26 @@ def ring_toll(at: ss.SegmentMinute) -> Any:
     return np.where(at.accident, 0, np.where(rush, 15, 10))
 
 
-def on_the_ring(gps: ss.Stream) -> ss.Stream:
-    """Where vehicles are on the ring: metres along it from the west, and in which direction they go."""
-    flat = gps.select(
-        "id",
-        "heading",
-        "speed",
-        "time",
-        u=f"(lon - {LON}) * {EAST}E0 / {WIDE}",
-        v=f"(lat - {LAT}) * {NORTH}E0 / {HIGH}",
-    )
-    polar = flat.select("id", "heading", "speed", "time", "u", "v", r="sqrt(u * u + v * v)", angle="atan2(v, u)")
-    near = polar.filter(f"abs(r - {SHARE}E0) * {(WIDE + HIGH) / 2}E0 < {ASIDE} and speed > 5")
-    # how well a vehicle's direction is that of the ring, anticlockwise: the cosine of the angle between them
-    ring = near.with_columns(east=f"-v * {WIDE}", north=f"u * {HIGH}")
-    along = ring.with_columns(
-        along="(sin(radians(heading)) * east + cos(radians(heading)) * north) / sqrt(east * east + north * north)"
-    )
-    return along.filter(f"abs(along) > {ALONG}E0").select(
+def on_the_ring(gps: ss.Stream, roads: ss.Roads) -> ss.Stream:
+    """Where vehicles are on the ring: its direction, and metres along it."""
+    matched = gps.match(roads, x="lon", y="lat", degrees=True, lag=LAG, noise=8)
+    placed = matched.join(roads.corridor(ref="A 10", segment=1000), "left.edge = right.edge")
+    return placed.select(
         "id",
         time="cast(floor(time) as bigint)",
         speed="cast(floor(speed) as bigint)",
-        direction="case when along > 0 then 0 else 1 end",
-        position=f"cast(floor((angle + {np.pi}E0) / {2 * np.pi}E0 * {ROUND - 1}) as bigint)",
+        direction="dir",
+        position="cast(floor(start + offset) as bigint)",
     )
 
 
-def make_job(gps: ss.Stream, out: Path) -> tuple[ss.Job, ss.Tolled]:
+def make_job(gps: ss.Stream, roads: ss.Roads, out: Path) -> ss.Job:
     """The job: tolls on the ring, the cordon, and the archive."""
     rules = ss.Rules.general("ring", ring_toll, report_every=5, trip_gap=60)
-    ring = on_the_ring(gps).toll(rules=rules, lateness=5)
+    ring = on_the_ring(gps, roads).toll(rules=rules, lateness=LAG + 5)
     visits = gps.charge_zones(HERE / "cordon.geojson")
     job = ss.Job(str(out)).write(ring).write(visits, "cordon").write(visits.output("entries"), "cordon_entries")
-    return job.archive(gps, gap=300), ring
+    return job.archive(gps, gap=300)
 
 
 def free_port() -> int:
@@ -91,16 +77,14 @@ SLIPSTREAM = [sys.executable, "-m", "slipstream"]
 
 def report(out: Path) -> None:
     """What happened, asked of the committed results and of the archive."""
-    from pyspark.sql import SparkSession
-
     done = ss.open(out)
     status = done.status()
     print(f"\n{status.tuples:,} positions, {status.rejects} of them unusable; {len(done.trips()):,} trips archived.")
     entered = done.sql("SELECT count(*) AS vehicles, sum(charged) AS cents FROM account").iloc[0]
     print(f"On the ring, {entered.vehicles:.0f} vehicles paid {entered.cents / 100:.2f} in tolls.")
-    done.trips().to_spark().createOrReplaceTempView("trips")
-    spark = SparkSession.getActiveSession()
-    assert spark is not None
+    trips = done.trips().to_spark()
+    spark = trips.sparkSession
+    trips.createOrReplaceTempView("trips")
     done["cordon"].to_spark(spark).createOrReplaceTempView("cordon")
     for title, query in QUERIES.items():
         print(f"\n{title}")
@@ -122,7 +106,7 @@ QUERIES = {
 }
 
 
-def draw(out: Path, file: Path) -> None:
+def draw(out: Path, roads: ss.Roads, file: Path) -> None:
     """The trips, the cordon and where vehicles entered it."""
     import json
 
@@ -130,21 +114,21 @@ def draw(out: Path, file: Path) -> None:
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
+    import shapely
 
+    plane = roads.plane
+    assert plane is not None
     done = ss.open(out)
     figure, axes = plt.subplots(figsize=(8, 8))
     for trip in done.trips().to_pandas()["Trip"]:
         axes.plot(trip["x"], trip["y"], color="#4878a8", linewidth=0.5, alpha=0.4)
-    turn = np.linspace(0, 2 * np.pi, 200)
-    axes.plot(
-        LON + SHARE * WIDE * np.cos(turn) / EAST,
-        LAT + SHARE * HIGH * np.sin(turn) / NORTH,
-        color="#e67e22",
-        label="ring",
-    )
+    for edge in roads.edges.to_pylist():
+        if edge["ref"] == "A 10" and edge["forward"]:
+            ends = shapely.get_coordinates(shapely.from_wkb(edge["geometry"])).T
+            axes.plot(*plane.locate(*ends), color="#e67e22", linewidth=2)
     border = json.loads((HERE / "cordon.geojson").read_text())["features"][0]["geometry"]["coordinates"][0]
     axes.fill(*np.transpose(border), facecolor="#c0392b22", edgecolor="#c0392b", label="cordon")
-    axes.set_aspect(NORTH / EAST)
+    axes.set_aspect(1 / np.cos(np.radians(52.5)))
     axes.set(title="A morning in Berlin", xlabel="degrees east", ylabel="degrees north")
     axes.legend(loc="upper right")
     figure.savefig(file, dpi=130, bbox_inches="tight")
@@ -156,24 +140,28 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/berlin"), help="a folder for all that it makes")
     parser.add_argument("--scale", default="0.005", help="of the data set: 1 is 2,000 vehicles")
     given = parser.parse_args()
-    data, out = given.out / "data", given.out / "tolls"
+    data, streets, out = given.out / "data", given.out / "roads", given.out / "tolls"
     if not data.exists():
-        print("1. BerlinMOD's vehicles ...", flush=True)
+        print("1. BerlinMOD's vehicles and their roads ...", flush=True)
         subprocess.run(
             [*SLIPSTREAM, "berlinmod", "generate", "--scale", given.scale, "--out", str(data)],
             check=True, stdout=subprocess.DEVNULL,
         )  # fmt: skip
+    if not streets.exists():
+        place = ["--centre", CENTRE, "--out", str(streets)]
+        subprocess.run([*SLIPSTREAM, "roads", "import", str(data), *place], check=True, stdout=subprocess.DEVNULL)
+    roads = ss.Roads.open(streets)
     print("2. They drive, and the job listens ...", flush=True)
     port = free_port()
     driver = drive(data, port)
     try:
-        make_job(ss.read(f"tcp:127.0.0.1:{port}", GPS), out)[0].run()
+        make_job(ss.read(f"tcp:127.0.0.1:{port}", GPS), roads, out).run()
     finally:
         driver.terminate()
         driver.wait()
     print("3. What happened")
     report(out)
-    draw(out, given.out / "berlin.png")
+    draw(out, roads, given.out / "berlin.png")
     print(f"\nPicture: {given.out / 'berlin.png'}. To look around: slipstream console {given.out}")
 
 

@@ -7,7 +7,6 @@ A window function takes all windows of a batch at once, a journey all requests o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -54,7 +53,7 @@ def nearest(windows: ss.udf.Windows) -> Array:
 class Means:
     """Mean speeds and counts of ten weeks, found by expressway, direction, segment, day of the week and minute."""
 
-    def __init__(self, table: Mapping[str, Array]) -> None:
+    def __init__(self, table: ss.udf.Table) -> None:
         place = [table[name] for name in ("xway", "dir", "seg", "dow", "minute")]
         keys = self._key(*place)
         order = np.argsort(keys, kind="stable")
@@ -75,23 +74,11 @@ class Means:
         return np.where(known, self._speed[place], np.nan), np.where(known, self._cars[place], np.nan)
 
 
-#: of each table that was seen, by the memory it lies in
-_means: dict[int, tuple[Array, Means]] = {}
-
-
-def means_of(table: Mapping[str, Array]) -> Means:
-    """The means in a stored table, sorted once."""
-    column = table["speed"]
-    if id(column) not in _means:
-        _means[id(column)] = column, Means(table)
-    return _means[id(column)][1]
-
-
 def journeys(
-    xway: Array, sinit: Array, send: Array, dow: Array, tod: Array, table: Mapping[str, Array]
+    xway: Array, sinit: Array, send: Array, dow: Array, tod: Array, table: ss.udf.Table
 ) -> tuple[Array, Array]:
     """Seconds and tolls of journeys through the mean traffic, segment by segment; masked where that is not known."""
-    means = means_of(table)
+    means = table.remember(Means)
     direction, step = np.where(send > sinit, 0, 1), np.sign(send - sinit)
     seconds, toll = np.zeros(xway.size), np.zeros(xway.size)
     for number in range(int(np.abs(send - sinit).max(initial=0))):
@@ -111,14 +98,12 @@ def journeys(
 
 
 @ss.udf.scalar("bigint", tables=["means"])
-def journey_seconds(
-    xway: Array, sinit: Array, send: Array, dow: Array, tod: Array, means: Mapping[str, Array]
-) -> Array:
+def journey_seconds(xway: Array, sinit: Array, send: Array, dow: Array, tod: Array, means: ss.udf.Table) -> Array:
     """How long journeys take by the means of ten weeks; -1 where these are missing."""
     return journeys(xway, sinit, send, dow, tod, means)[0]
 
 
 @ss.udf.scalar("bigint", tables=["means"])
-def journey_toll(xway: Array, sinit: Array, send: Array, dow: Array, tod: Array, means: Mapping[str, Array]) -> Array:
+def journey_toll(xway: Array, sinit: Array, send: Array, dow: Array, tod: Array, means: ss.udf.Table) -> Array:
     """What journeys cost by the means of ten weeks; -1 where these are missing."""
     return journeys(xway, sinit, send, dow, tod, means)[1]

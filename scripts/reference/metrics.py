@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,9 +13,13 @@ from slipstream._bench.rating import full, search, trial
 from slipstream._bench.validation import validator
 from slipstream._console.monitoring import StreamCollector
 from slipstream._cuboid import consistency
+from slipstream._io.outputs import Batch
 from slipstream._linear_road.job import summary
 from slipstream._network.quality import monitor
 from slipstream._runtime import metrics
+from slipstream._runtime.exporter import Observed, collect
+from slipstream._runtime.following import FollowedJob
+from slipstream._runtime.starts import Start
 
 
 def page() -> str:
@@ -22,6 +28,7 @@ def page() -> str:
         (
             "# Metrics\n\n" + WRITTEN,
             *_engine(),
+            *_jobs(),
             *_console(),
             *_networks(),
             *_kit(),
@@ -43,15 +50,36 @@ def _engine() -> tuple[str, ...]:
     )
 
 
+def _jobs() -> tuple[str, ...]:
+    return (
+        "## A job: `--metrics`\n\nIn Prometheus' form, from the job itself and from a console that shows its folder. A "
+        "quantity that is not known yet is left out.\n",
+        _table(collect(_observed())),
+    )
+
+
+def _observed() -> Observed:
+    """A job of which everything is known, so that every metric shows."""
+    job = FollowedJob(Path("nowhere"), lambda _batch, _pace: {"toll": 1.0}, {"toll": 5.0})
+    job.recent.append(Batch(0, 1, {"notifications": 1}, tuples=1))
+    job.rows["notifications"] = 1
+    job._costs = {0: metrics.BatchMetrics(0, 0.0, 0, 1, 1, {}, 1, "", {"tolls": 1})}
+    return Observed("tolls", "toll", "running", 1.0, job, [Start(0.0, 1, "", (), "")])
+
+
 def _console() -> tuple[str, ...]:
+    return (
+        "## The console: `/metrics`\n\nThe metrics of all jobs, as above, and those of the stream on display.\n",
+        _table(StreamCollector(_city()).collect()),
+    )
+
+
+def _table(found: Iterable[Any]) -> str:
     rows = [
         (f"`{name(metric)}`", metric.type, ", ".join(f"`{label}`" for label in labels(metric)), metric.documentation)
-        for metric in StreamCollector(_city()).collect()
+        for metric in found
     ]
-    return (
-        "## The console: `/metrics`\n\nIn Prometheus' form. A quantity that is not known yet is left out.\n",
-        table(("metric", "type", "labels", ""), rows),
-    )
+    return table(("metric", "type", "labels", ""), rows)
 
 
 def name(metric: Any) -> str:

@@ -62,6 +62,7 @@ CODES = {
     "invalid-trajectory": "Points or units of a moving point contradict each other.",
     "io-error": "A file or folder cannot be read or written, for a reason that has no code of its own.",
     "job-running": "A job is already running in the folder.",
+    "function-too-large": "A user's function is larger than the session sends to stateful stages.",
     "jvm-lost": "Spark's JVM has ended or does not answer.",
     "malformed-value": "A value is not written as its option, field or argument requires.",
     "missing-software": "A program or package is not installed: Java, protoc, GeoPandas.",

@@ -30,7 +30,8 @@ from slipstream._errors import BadArgument, CheckFailed
 from slipstream._io.chunks import CHUNK, LAST, to_arrow_stream
 from slipstream._io.formats.decoding import TYPES
 from slipstream._io.outputs.destinations import Destination
-from slipstream._io.readers.user_sources import Source, UserFeed
+from slipstream._io.readers.user_feeds import UserFeed
+from slipstream._io.readers.user_sources import Source
 from slipstream._network.algebra import Schema
 from slipstream._network.boxes.archive import archive_boxes, to_trips
 from slipstream._network.boxes.operators import UNKNOWN

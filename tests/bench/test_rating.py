@@ -300,7 +300,7 @@ def test_processor_time_of_a_tree_includes_children_that_have_ended() -> None:
 def test_a_meter_counts_a_restarted_tree_from_its_beginning() -> None:
     meter = ProcessorMeter()
     meter.read(os.getpid())
-    with subprocess.Popen([*spin(0.3)[:2], spin(0.3)[2] + "\ntime.sleep(60)"]) as other:
+    with subprocess.Popen([*spin(0.5)[:2], spin(0.5)[2] + "\ntime.sleep(60)"]) as other:
         wait_until(lambda: measure_processor_seconds(list_family(other.pid)) >= 0.3)
         meter.read(other.pid)
         assert meter.seconds >= 0.3

@@ -32,7 +32,7 @@ LINE = "0,0,107,32,0,0,0,10,53320,-1,-1,-1,-1,-1,-1\n"
 BORDER = Path(__file__).parents[2] / "examples" / "networks" / "border.yaml"
 
 #: parameters that name what a command writes; all other paths are read
-OUTPUTS = ("out", "png", "report", "rows", "log", "fast_forward_cache")
+OUTPUTS = ("out", "png", "report", "rows", "log", "timings", "fast_forward_cache")
 #: texts in which a path stands, {} in its place, beside those that are paths alone
 PATHS_IN_TEXT = {"input_": "{}", "source": "{}", "words": "{}", "inputs": "soldiers={}"}
 #: what is given for texts and numbers that a command insists on

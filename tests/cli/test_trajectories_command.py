@@ -15,13 +15,13 @@ from slipstream._moving.systems import CRS_KEY
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-GPS = """vin,ts,longitude,latitude,kind
-a,2026-05-04T08:01:00Z,13.41,52.50,van
-a,2026-05-04T08:00:00Z,13.40,52.50,van
-a,2026-05-04T08:00:00Z,13.40,52.50,van
-a,2026-05-04T09:00:00Z,13.40,52.50,van
-b,soon,13.40,52.50,bus
-b,2026-05-04T08:00:00Z,13.40,152.50,bus
+GPS = """vin,ts,longitude,latitude,kind,fuel
+a,2026-05-04T08:01:00Z,13.41,52.50,van,8
+a,2026-05-04T08:00:00Z,13.40,52.50,van,9
+a,2026-05-04T08:00:00Z,13.40,52.50,van,9
+a,2026-05-04T09:00:00Z,13.40,52.50,van,
+b,soon,13.40,52.50,bus,5
+b,2026-05-04T08:00:00Z,13.40,152.50,bus,5
 """
 COUNTS = {
     "rows": 6,
@@ -45,7 +45,8 @@ def test_from_a_table_to_trips_a_description_a_map_and_other_formats(
     slipstream: Slipstream, gps: Path, spark: SparkSession
 ) -> None:
     data = gps.parent / "data"
-    build = ("trajectories", "build", gps, "--columns", "id=vin,time=ts", "--keep", "kind", "--out", data)
+    build = ("trajectories", "build", gps, "--columns", "id=vin,time=ts", "--keep", "kind", "--values", "fuel=tfloat")
+    build += ("--out", data)
     made = slipstream(*build, "--json")
     assert made.code == 0, made.err
     assert {name: made.json[name] for name in COUNTS} == COUNTS
@@ -88,10 +89,11 @@ def test_from_a_table_to_trips_a_description_a_map_and_other_formats(
         (("--columns", "id=vin"), "no column 'time'"),
         (("--columns", "id:vin"), "--columns id:vin: not a column"),
         (("--columns", "id=vin,time=ts", "--crs", "EPSG:1"), "not a reference system"),
-        (("--columns", "id=vin,time=ts", "--to", "EPSG:4326"), "not metres in a plane"),
+        (("--columns", "id=vin,time=ts", "--to-crs", "EPSG:4326"), "not metres in a plane"),
         (("--columns", "id=vin,time=ts", "--gap", "soon"), "not a duration"),
         (("--columns", "id=vin,time=ts", "--max-speed", "fast"), "not a speed"),
         (("--columns", "id=vin,time=ts", "--keep", "colour"), "no column 'colour'"),
+        (("--columns", "id=vin,time=ts", "--values", "kind=text"), "'text' is not a type of values over time"),
         (("--columns", "id=vin,time=ts", "--as-of", "3"), "only Delta tables have versions"),
     ],
 )

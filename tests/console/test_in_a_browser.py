@@ -31,7 +31,7 @@ def shown(page: Page, accident: Accident) -> Locator:
 def test_a_result_is_opened_looked_at_and_still_there_after_a_reload(workspace: Path, run: Run) -> None:
     accident = next(one for one in run.manifest.accidents if one.cleared == -1)
     with served(workspace) as address, chromium() as browser:
-        watched = Watched.open(browser, address)
+        watched = Watched.open(browser, f"{address}/city")
         page = watched.page
         expect(page.get_by_text("Nothing to display yet")).to_be_visible()
         page.get_by_label("Open").select_option("tolled")
@@ -57,7 +57,7 @@ def test_a_result_is_opened_looked_at_and_still_there_after_a_reload(workspace: 
 @pytest.mark.long
 def test_the_keyboard_reaches_everything(workspace: Path) -> None:
     with served(workspace) as address, chromium() as browser:
-        page = Watched.open(browser, address).page
+        page = Watched.open(browser, f"{address}/city").page
         page.get_by_label("Open").select_option("tolled")
         expect(page.get_by_label("Time of the run")).to_have_text("0:06:59")
         page.get_by_role("img", name="Map of the city").focus()
@@ -69,14 +69,14 @@ def test_the_keyboard_reaches_everything(workspace: Path) -> None:
         page.keyboard.press("Escape")
         page.keyboard.press("Escape")
         expect(page.get_by_role("button", name="All expressways")).to_be_hidden()
-        page.keyboard.press("Alt+2")
+        page.keyboard.press("Alt+3")
         expect(page.get_by_role("link", name="Network")).to_have_attribute("aria-current", "page")
 
 
 @pytest.mark.long
 def test_a_console_with_a_token_lets_its_owner_in(workspace: Path) -> None:
     with served(workspace, "a-token-for-the-wall") as address, chromium() as browser:
-        page = Watched.open(browser, address).page
+        page = Watched.open(browser, f"{address}/city").page
         page.get_by_label("Token").fill("wrong")
         page.keyboard.press("Enter")
         expect(page.get_by_role("alert")).to_contain_text("Wrong token.")
@@ -93,7 +93,7 @@ def test_the_whole_story(workspace: Path, run: Run) -> None:
     console = Console(workspace, free_port()).start()
     try:
         with chromium() as browser:
-            watched = Watched.open(browser, console.address)
+            watched = Watched.open(browser, f"{console.address}/city")
             page = watched.page
             page.get_by_role("combobox", name="Run", exact=True).select_option("city")
             page.get_by_role("combobox", name="Speed", exact=True).select_option("10×")
@@ -136,7 +136,7 @@ def test_pictures_for_the_documentation(spark: SparkSession, tmp_path: Path) -> 
 def take_pictures(workspace: Path, run: Run, folder: Path) -> None:
     """All expressways by night and by day, and one with its cars and one of its accidents."""
     with served(workspace) as address, chromium() as browser:
-        watched = Watched.open(browser, address)
+        watched = Watched.open(browser, f"{address}/city")
         page = watched.page
         page.get_by_label("Open").select_option("ten-tolls")
         expect(page.get_by_label("Time of the run")).to_have_text("0:11:39")
@@ -167,7 +167,7 @@ def test_how_smooth_a_hundred_expressways_are_and_how_old_their_data(run: Run, t
     many = multiplied(run, tmp_path / "hundred", 100 // run.stored)
     recording = Recording(many, tmp_path / "tolled").commit(60)
     with served(tmp_path) as address, chromium() as browser:
-        page = Watched.open(browser, address).page
+        page = Watched.open(browser, f"{address}/city").page
         page.get_by_label("Open").select_option("tolled")
         expect(page.get_by_label("Time of the run")).to_have_text("0:00:59")
         page.evaluate(COUNT_FRAMES)

@@ -11,39 +11,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from fastapi.testclient import TestClient
 
 from console.conftest import HERE, OURS
+from console.made_jobs import begun, commit
 from slipstream._console.guard import AccessRules
 from slipstream._console.server import create
-from slipstream._io import outputs
-from slipstream._io.outputs import Outputs
 from slipstream._runtime import job
-from slipstream._runtime.job import Job
 from slipstream._runtime.status import Status
-
-CARS = pa.schema([("vid", pa.int64()), ("speed", pa.float64())])
 
 
 @pytest.fixture
 def page(tmp_path: Path) -> Iterator[TestClient]:
     with TestClient(create(tmp_path, AccessRules(), "local[1]"), base_url=HERE, headers=OURS) as client:
         yield client
-
-
-def begun(folder: Path, kind: str = "network") -> Outputs:
-    """A job that has not committed anything."""
-    made = Job(kind, 1, {"source": "cars.csv"}, {"parallel": 2})
-    made.write(folder)
-    return Outputs(folder, made.id, {"fast": CARS, "rejects": pa.schema([("line", pa.string())])})
-
-
-def commit(committed: Outputs, folder: Path, batch: int, rows: list[tuple[int, float]]) -> None:
-    table = pa.table({"vid": [vid for vid, _ in rows], "speed": [speed for _, speed in rows]}, CARS)
-    written = outputs.write(folder, "fast", table, batch)
-    committed.commit(batch, [written] if rows else [], tuples=len(rows), rejects=1)
 
 
 def listed(page: TestClient) -> dict[str, Any]:
@@ -62,7 +44,9 @@ def test_a_job_is_followed_as_it_commits(page: TestClient, tmp_path: Path) -> No
     folder = tmp_path / "jobs" / "cars"
     committed = begun(folder)
     assert listed(page)["jobs/cars"] == {
-        "name": "jobs/cars", "kind": "network", "state": "new", "batches": 0, "committed_at": None,
+        "name": "jobs/cars", "kind": "network", "state": "new", "batches": 0, "committed_at": None, "source": "",
+        "rate": None, "lag": None, "response": None, "why": "",
+        "verdict": {"level": "calm", "text": "Never started", "hint": ""},
     }  # fmt: skip
     commit(committed, folder, 0, [(1, 50.0), (2, float("nan"))])
     found = detail(page, "jobs/cars")

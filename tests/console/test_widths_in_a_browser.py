@@ -62,7 +62,7 @@ def check_size(page: Page, selector: str, width: float, height: float) -> None:
 def test_every_page_fits(everything: Path, screen: str, tmp_path: Path) -> None:
     width, height = SCREENS[screen]
     with served(everything) as address, chromium() as browser:
-        watched = Watched.open(browser, address, width=width, height=height)
+        watched = Watched.open(browser, f"{address}/city", width=width, height=height)
         page = watched.page
         expect(page.get_by_text("Nothing to display yet")).to_be_visible()
         check_fit(page, width)
@@ -124,7 +124,7 @@ def test_a_finished_run_alarms_nobody_and_limits_are_those_of_real_time(everythi
     # its batches are of 20 seconds, that is, of 2 at ten times real time
     behind(tmp_path / "faster", 10.0, 2.448)
     with served(tmp_path) as address, chromium() as browser:
-        page = Watched.open(browser, address).page
+        page = Watched.open(browser, f"{address}/city").page
         page.get_by_label("Open").select_option("tolled")
         expect(page.get_by_role("status")).to_have_text("Finished")
         expect(page.get_by_text("last minute, compared with the limit")).to_be_visible()

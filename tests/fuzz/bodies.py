@@ -38,6 +38,9 @@ BODIES: dict[tuple[str, str], Any] = {
     },
     ("POST", "/api/network/run/step"): {"trains": 2},
     ("POST", "/api/jobs/want"): {"job": "tolled", "want": "pause"},
+    ("POST", "/api/jobs/resume"): {"job": "tolled"},
+    ("POST", "/api/jobs/read"): {"text": "job: toll\ninputs: {input: x.csv}\n"},
+    ("POST", "/api/jobs/start"): {"job": "toll", "out": "new", "inputs": {"input": "x.csv"}, "columns": ["vid=id"]},
     ("PUT", "/api/network/run/shed"): {"shares": {"over": 0.5}},
     ("POST", "/api/trajectories/who"): {"data": "x", "region": [[0, 0], [1, 0], [1, 1]], "begin": 0, "end": 9.5},
 }

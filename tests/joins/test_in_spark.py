@@ -75,6 +75,18 @@ def test_nothing_is_near_nothing(spark, street):
     assert ss.convoys(empty, distance=10, duration=1).count() == 0
 
 
+def test_tables_of_different_systems_are_refused(spark):
+    """Where one does not say which it has, nobody can know."""
+    one, other, unknown = (ss.Trips.from_points(cars(), crs=crs) for crs in ("EPSG:32633", "EPSG:25833", ""))
+    for join in (ss.near, ss.meetings):
+        with pytest.raises(BadArgument, match="first and second: columns of different reference systems: EPSG:25833"):
+            join(one, other, distance=10)
+        assert join(one, unknown, distance=10).columns
+    place = sf.circle(sf.point("id", "id"), "id", "id").alias("Zone", metadata={"crs": "EPSG:25833"})
+    with pytest.raises(BadArgument, match="trips and zones: columns of different reference systems"):
+        ss.passes(one, spark.range(1).select("id", place))
+
+
 def test_no_plan_compares_all_with_all(spark, street):
     plan = ss.convoys(street, distance=10, duration=1)._jdf.queryExecution().toString()
     assert "cx" in plan

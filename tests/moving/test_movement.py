@@ -154,13 +154,21 @@ def test_dwithin_agrees_with_when_and_always_with_exact_distances(a, b, metres):
             assert covered(begins, ends, t) == near
         elif near and int(t) in (set(a.t.tolist()) & set(b.t.tolist())):  # exactly at the limit, at a common vertex
             assert covered(begins, ends, t)
+    doubled = any(len(np.unique(m.t)) < len(m.t) for m in (a, b))
     if not all(inside):
         assert always is False
-    elif both and always is not None:
-        assert always == all(inside)
+    elif both and always is not None and not doubled:
+        assert always
     common = spans_of(row_of(OPERATORS["common_periods"](call("deftime", a), call("deftime", b))))
-    if always and not (len(np.unique(a.t)) < len(a.t) or len(np.unique(b.t)) < len(b.t)):
+    if always and not doubled:
         assert spans == common
+
+
+def test_a_sequence_that_ends_where_the_next_begins_is_near_only_as_far_as_its_way():
+    still = moving([[(0, 0.0, 0.0), (9, 0.0, 0.0)]])
+    leaving = moving([[(0, 0.0, 0.0), (4, 0.0, 9.0)], [(4, 0.0, 0.0), (9, 0.0, 0.0)]])
+    assert row_of(call("always_dwithin", still, leaving, 5.0)) is False
+    assert row_of(call("always_dwithin", still, leaving, 9.0)) is True
 
 
 def test_at_the_limit_all_three_agree():

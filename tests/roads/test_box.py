@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,16 @@ from hypothesis import strategies as st
 import slipstream as ss
 from roads.test_viterbi import LINE, street
 from slipstream._api.trips.roads import Roads
+from slipstream._moving.plane import Plane
+from slipstream._moving.value import MovingPoint, to_arrow
 from slipstream._network import yaml_files as files
 from slipstream._roads.graph_building import build
-from slipstream._roads.matching.matcher import Matcher
+from slipstream._roads.matching.match_columns import match_trips
+from slipstream._roads.matching.matcher import Matcher, open_matcher
 from slipstream._roads.matching.model import Model
+from slipstream._roads.matching.speeding import speeding_points
 from slipstream._roads.matching.viterbi import STATUS
+from slipstream._roads.projecting import move_to_utm
 from slipstream._roads.road_tables import save_roads
 from slipstream.testing import MemoryHost, MemorySource
 
@@ -103,6 +109,58 @@ def test_the_answers_are_those_for_whole_trips_with_the_same_lag(town: Path, see
         assert np.cumsum(found.starts)[on].tolist() == [row["stretch"] for row in mine if row["status"] == "on"]
 
 
+@settings(max_examples=25)
+@given(seed=st.integers(0, 10_000), over=st.sampled_from([0.0, 20.0]), data=st.data())
+def test_speeding_live_is_speeding_in_history(town: Path, seed: int, over: float, data: st.DataObject) -> None:
+    rows = feed(seed)
+    matched = ss.read(MemorySource(SCHEMA, rows, per_batch=13)).match(town, lag="8s", lateness="5s", noise=5)
+    job = ss.Job("out").write(matched.speeding(over, seconds=3), name="fast").write(matched, name="on")
+    live = MemoryHost(job).run()
+    until = data.draw(st.integers(0, max(row["time"] for row in live["on"])))
+    history = archive(live["on"], until)
+    if not history:
+        return
+    points = match_trips(open_matcher(town, Model(noise=5, lag=8)), to_arrow(list(history.values()))).field("points")
+    found = speeding_points(points, 3.0, np.full(len(history), over)).to_pylist()
+    # what is younger than the lag may still change
+    known = {
+        (name, round(one["t"].timestamp()), round(one["speed_kmh"], 6))
+        for name, some in zip(history, found, strict=True)
+        for one in some
+        if one["t"].timestamp() <= until - 8
+    }
+    fast = {(row["id"], row["time"], round(row["speed_kmh"], 6)) for row in live["fast"] if row["time"] <= until - 8}
+    assert fast == known
+    assert fast == {one for one in by_hand(live["on"], over) if one[1] <= until - 8}
+
+
+def archive(rows: list[dict[str, Any]], until: int) -> dict[str, MovingPoint]:
+    """The trips up to a time."""
+    found = {}
+    for name in sorted({row["id"] for row in rows if row["time"] <= until}):
+        mine = sorted((row["time"], row["x"], row["y"]) for row in rows if row["id"] == name and row["time"] <= until)
+        t, x, y = zip(*mine, strict=True)
+        found[name] = MovingPoint(np.array(t) * 1_000_000, np.array(x), np.array(y), np.zeros(1, np.int32))
+    return found
+
+
+def by_hand(rows: list[dict[str, Any]], over: float) -> Iterator[tuple[str, int, float]]:
+    """The rule, one matched position at a time."""
+    for name in "abc":
+        mine = sorted((row for row in rows if row["id"] == name and row["status"] == "on"), key=lambda row: row["time"])
+        since: list[dict[str, Any]] = []
+        for row in mine:
+            if since and row["stretch"] == since[0]["stretch"]:
+                seconds = row["time"] - since[0]["time"]
+                since.append(row)
+                if seconds < 3:
+                    continue
+                metres = math.dist(*((one["matched_x"], one["matched_y"]) for one in (row, since[0])))
+                if 3.6 * metres / seconds > max(one["limit_kmh"] for one in since) + over:
+                    yield name, row["time"], round(3.6 * metres / seconds, 6)
+            since = [row]
+
+
 def test_no_position_waits_longer_than_the_lag_and_the_lateness(town: Path) -> None:
     matched = ss.read(MemorySource(SCHEMA)).match(town, lag="8s", lateness="5s", noise=5)
     host = MemoryHost(ss.Job("out").write(matched, name="on").write(matched.output("rejects"), name="unused"))
@@ -121,6 +179,31 @@ def test_matched_positions_know_the_limit_and_the_class(tmp_path: Path) -> None:
     rows = [{"id": "a", "time": 10 * i, "x": 100.0 * i, "y": 0.0, "note": ""} for i in range(5)]
     first = run(tmp_path, rows, 10)["on"][0]
     assert (first["limit_kmh"], first["road_class"], first["direction"], first["stretch"]) == (50.0, "other", 1, 1)
+
+
+def test_degrees_are_matched_like_the_metres_that_they_are(tmp_path: Path) -> None:
+    plane = Plane(13.4, 52.5)
+    network = move_to_utm(TOWN, plane)
+    save_roads(network, tmp_path)
+    assert network.plane is not None
+    degrees, metres = [], []
+    for row in (row for row in feed(5) if None not in row.values()):
+        lon, lat = map(float, plane.locate(row["x"], row["y"]))
+        x, y = map(float, network.plane.project(lon, lat))
+        degrees.append({**row, "x": lon, "y": lat})
+        metres.append({**row, "x": x, "y": y})
+    degrees.append({"id": "d", "time": degrees[-1]["time"], "x": 200.0, "y": 95.0, "note": "not on the globe"})
+    cars = ss.read(MemorySource(SCHEMA, degrees)).match(tmp_path, lag="8s", lateness="5s", noise=5, degrees=True)
+    found = MemoryHost(ss.Job("out").write(cars, name="on").write(cars.output("rejects"), name="unused")).run()["on"]
+    expected = run(tmp_path, metres, 1000)["on"]
+    by_note = {row["note"]: (row["status"], row["edge"]) for row in found}
+    assert by_note.pop("not on the globe")[0] == "off"
+    assert by_note == {row["note"]: (row["status"], row["edge"]) for row in expected}
+
+
+def test_roads_that_are_nowhere_cannot_be_matched_in_degrees(town: Path) -> None:
+    with pytest.raises(ss.BadInput, match="nobody knows where on the globe"):
+        ss.read(MemorySource(SCHEMA)).match(town, degrees=True).columns  # noqa: B018
 
 
 def test_a_file_names_the_box(town: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from pyspark.sql import SparkSession
 import slipstream as ss
 from commands import Slipstream
 from roads.test_viterbi import LINE
+from slipstream._berlinmod.synthetic_city import synthetic_network
 from slipstream._moving.value import MovingPoint, to_arrow
 from slipstream._roads.matching.match_columns import match_trips
 from slipstream._roads.matching.matcher import Matcher
@@ -47,6 +49,34 @@ def test_an_import_reports_what_was_dropped(tmp_path: Path, slipstream: Slipstre
     assert "exists" in again.err
     assert slipstream("roads", "import", town, "--out", roads, "--keep-pieces", "--overwrite").code == 0
     assert ss.Roads.open(roads).edges.num_rows == 6
+
+
+def test_the_streets_of_a_data_set_can_be_put_on_the_globe(tmp_path: Path, slipstream: Slipstream) -> None:
+    data, roads = tmp_path / "data", tmp_path / "roads"
+    data.mkdir()
+    mistake = slipstream("roads", "import", data, "--out", roads)
+    assert (mistake.code, "a folder without streets" in mistake.err) == (2, True)
+    synthetic_network().save(data / "network.npz")
+    assert slipstream("roads", "import", data, "--out", roads, "--json").json["srid"] == 0
+    there = ["--centre", "13.3777,52.5163", "--overwrite", "--json"]
+    found = slipstream("roads", "import", data, "--out", roads, *there).json
+    assert (found["srid"], found["nodes"]) == (32633, synthetic_network().nodes)
+    # a zone of UTM shortens distances by 0.04 % in its middle
+    assert found["km"] == pytest.approx(float(synthetic_network().length.sum()) / 1000, rel=5e-4)
+    ring = ss.Roads.open(roads).corridor(ref="A 10")
+    assert ring.columns == ["edge", "route", "dir", "start", "segment_m"]
+    town = tmp_path / "town.geojson"
+    line = {"type": "LineString", "coordinates": [[13.4, 52.5], [13.41, 52.5]]}
+    town.write_text(
+        json.dumps(
+            {
+                "type": "FeatureCollection",
+                "features": [{"type": "Feature", "properties": {"vmax": 50}, "geometry": line}],
+            }
+        )
+    )
+    mistake = slipstream("roads", "import", town, "--out", roads, *there)
+    assert (mistake.code, "its reference system is known" in mistake.err) == (2, True)
 
 
 def test_mistakes_are_named_before_spark_starts(tmp_path: Path, slipstream: Slipstream) -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import slipstream as ss
+import slipstream.functions as sf
 from slipstream._errors import BadArgument, BadInput
 from slipstream._moving.systems import CRS_KEY
 from slipstream._spark import session
@@ -241,3 +242,78 @@ def test_the_table_function_projects_degrees(spark):
     assert sorted(row["reason"] or "" for row in made) == ["", "no time", "off the globe"]
     (trip,) = [row["Trip"] for row in made if row["Trip"]]
     assert [round(x) for x in trip["x"]] == [391391, 392069]
+
+
+# --- values that travel with a trip
+
+DRIVEN = pd.DataFrame(
+    {
+        "id": ["van"] * 5 + ["car"],
+        "time": pd.to_datetime([START, START + 60, START + 60, START + 120, START + 4000, START], unit="s", utc=True),
+        "x": [400_000.0, 400_100.0, 400_100.0, 400_200.0, 400_300.0, 400_000.0],
+        "y": 5_800_000.0,
+        "fuel": [9.0, 8.0, 8.0, float("nan"), 6.0, float("inf")],
+        "gear": [1, 2, 2, 3, 4, 5],
+        "lights": [True, True, True, False, False, None],
+        "door": ["shut", None, None, "open", "shut", None],
+    }
+)
+
+
+def values_of(row: Any, name: str) -> Any:
+    """Seconds since the start with values, and how to interpolate; None where there is no value at all."""
+    value = row[name]
+    if value is None:
+        return None
+    times = [round(t.timestamp()) - START for t in value["t"]]
+    return list(zip(times, value["value"], strict=True)), value["interpolation"]
+
+
+def test_values_travel_with_trips(spark):
+    trips = ss.trajectories(DRIVEN, crs="EPSG:32633", x="x", y="y", values=["fuel", "gear", "lights", "door"])
+    table = trips.to_spark(spark).orderBy("id", "number").toArrow()
+    car, first, second = table.to_pylist()
+    assert values_of(first, "fuel") == ([(0, 9.0), (60, 8.0)], "linear")
+    assert values_of(first, "gear") == ([(0, 1), (60, 2), (120, 3)], "step")
+    assert values_of(first, "lights") == ([(0, True), (60, True), (120, False)], "step")
+    assert values_of(first, "door") == ([(0, "shut"), (120, "open")], "step")
+    assert values_of(second, "fuel") == ([(4000, 6.0)], "linear")
+    assert (car["fuel"], car["door"], values_of(car, "gear")) == (None, None, ([(0, 5)], "step"))
+    assert trips.counts["rejected"] == 1
+    sf.register(spark)
+    averages = trips.to_spark(spark).orderBy("id", "number").selectExpr("twavg(fuel) AS litres").collect()
+    assert [row["litres"] for row in averages] == [None, 8.5, 6.0]
+
+
+def test_values_of_text_have_the_type_that_is_given(spark, tmp_path):
+    lines = ["id,time,lon,lat,fuel,gear", *(f"a,2026-05-04T08:0{n}:00Z,13.4,52.5,{n}.5,{n}" for n in range(2))]
+    (tmp_path / "gps.csv").write_text("\n".join([*lines, "a,2026-05-04T08:02:00Z,13.4,52.5,full, 7 "]))
+    trips = ss.trajectories(tmp_path / "gps.csv", values={"fuel": "tfloat", "gear": "tint"})
+    (row,) = trips.to_spark(spark).toArrow().to_pylist()
+    assert (row["fuel"]["value"], row["gear"]["value"], len(row["Trip"]["t"])) == ([0.5, 1.5], [0, 1, 7], 3)
+    plain = ss.trajectories(tmp_path / "gps.csv", values=["fuel"]).to_spark(spark).toArrow().to_pylist()
+    assert plain[0]["fuel"]["value"] == ["0.5", "1.5", "full"]
+
+
+def test_values_do_not_depend_on_the_order_of_rows(spark):
+    found = []
+    for seed in range(2):
+        shuffled = DRIVEN.sample(frac=1, random_state=seed)
+        trips = ss.trajectories(shuffled, crs="EPSG:32633", x="x", y="y", values=["fuel", "door"]).to_spark(spark)
+        found.append(trips.orderBy("id", "number").toArrow().to_pylist())
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"values": {"fuel": "float"}}, "values: fuel: 'float' is not a type of values over time"),
+        ({"values": ["petrol"]}, "no column 'petrol'"),
+        ({"values": ["time"]}, "time: trips have a column of that name already"),
+        ({"values": ["fuel"], "keep": ["fuel"]}, "fuel: trips have a column of that name already"),
+        ({"values": ["days"]}, "values: column 'days' is array<"),
+    ],
+)
+def test_mistakes_in_values_are_refused(spark, options, message):
+    with pytest.raises(BadArgument, match=message):
+        ss.trajectories(DRIVEN.assign(days=[[1]] * len(DRIVEN)), crs="EPSG:32633", x="x", y="y", **options)

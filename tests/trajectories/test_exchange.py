@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 import slipstream as ss
 from moving.oracle import moving
 from slipstream._errors import BadArgument, BadInput
+from slipstream._moving.types import TFLOAT
+from slipstream._moving.value import instant, to_arrow
 from slipstream._trajectories.exchange.binary import decode_meos, encode_meos
 from slipstream._trajectories.exchange.interchange import WRITERS
 from slipstream._trajectories.inputs import gpx_rows, kml_rows
@@ -129,6 +131,26 @@ def test_texts_are_read_back(trips, tmp_path: Path, name: str):
     assert same(points["bus"], BUS, 0.02 if degrees else 0.0)
 
 
+def test_values_over_time_are_properties_of_moving_features(trips, tmp_path: Path):
+    fuel = [
+        {"t": [instant(t) for t in trip.t[:2]], "value": [9.0, 8.5], "starts": [0], "interpolation": "linear"}
+        for trip in (VAN, BUS)
+    ]
+    rows = pa.table({"id": ["van & co", "bus"], "Trip": to_arrow([VAN, BUS]), "fuel": pa.array(fuel, TFLOAT.arrow)})
+    for name in ("mfjson", "geojson", "kml", "wkt"):
+        WRITERS[name](rows.to_batches(), UTM, tmp_path / name)
+    van, bus = json.loads((tmp_path / "mfjson").read_text())["features"]
+    assert van["temporalProperties"] == [
+        {
+            "datetimes": ["1970-01-01T00:00:00Z", "1970-01-01T00:01:00Z"],
+            "fuel": {"type": "Measure", "values": [9.0, 8.5], "interpolation": "Linear"},
+        }
+    ]
+    assert bus["temporalProperties"][0]["datetimes"][0] == "1970-01-01T00:00:01.500000Z"
+    assert "fuel" not in bus["properties"]
+    assert "fuel" not in (tmp_path / "geojson").read_text() + (tmp_path / "wkt").read_text()
+
+
 def test_gpx_and_kml_are_positions_again(trips, tmp_path: Path):
     trips.export(tmp_path / "gpx", "gpx")
     trips.export(tmp_path / "trips.kml")
@@ -181,3 +203,99 @@ def test_damaged_temporalparquet_is_refused(tmp_path: Path):
     pq.write_table(table, tmp_path / "a.parquet")
     with pytest.raises(BadInput, match="not TemporalParquet"):
         ss.Trips.read(tmp_path / "a.parquet")
+
+
+# --- data of other libraries
+
+
+def test_pymeos_both_ways(trips):
+    theirs = trips.to_pymeos()
+    assert isinstance(theirs["van & co"], pymeos.TGeomPointSeqSet)
+    assert isinstance(theirs["bus"], pymeos.TGeomPointSeq)
+    assert {one.srid() for one in theirs.values()} == {32633}
+    assert theirs["bus"].length() == pytest.approx(BUS.length)
+    back = ss.Trips.from_pymeos(theirs)
+    assert back.crs == UTM
+    assert same(back.to_points()["van & co"], VAN)
+    instant_ = pymeos.TGeomPointInst("SRID=32633;POINT(1 2)@2026-01-01")
+    assert ss.Trips.from_pymeos({7: instant_}).to_points()["7"].x.tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (
+            ["SRID=4326;[POINT(13 52)@2000-01-01, POINT(14 52)@2000-01-02]"],
+            "SRID EPSG:4326: its coordinates are not metres",
+        ),
+        (
+            ["SRID=32633;POINT(1 2)@2000-01-01", "SRID=32632;POINT(1 2)@2000-01-01"],
+            "several reference systems: 32632, 32633",
+        ),
+    ],
+)
+def test_degrees_and_mixed_systems_are_refused_wherever_they_come_from(texts, message, tmp_path: Path):
+    points = {str(n): _meos(text) for n, text in enumerate(texts)}
+    with pytest.raises((BadArgument, BadInput), match=message):
+        ss.Trips.from_pymeos(points)
+    pq.write_table(
+        pa.table({"id": list(points), "Trip": [one.as_wkb() for one in points.values()]}).replace_schema_metadata(
+            FOOTER
+        ),
+        tmp_path / "theirs.parquet",
+    )
+    with pytest.raises((BadArgument, BadInput), match=message):
+        ss.Trips.read(tmp_path / "theirs.parquet")
+
+
+def _meos(text: str):
+    return pymeos.TGeomPointSeq(text) if "[" in text else pymeos.TGeomPointInst(text)
+
+
+FOOTER = {
+    "temporal": json.dumps(
+        {
+            "primary_temporal_column": "Trip",
+            "columns": {"Trip": {"encoding": "MEOS-WKB", "encoding_version": "1.0", "base_type": "tgeompoint"}},
+        }
+    )
+}
+
+
+def test_what_is_no_temporal_point_is_refused():
+    with pytest.raises(BadArgument, match="van: a str is not a temporal point of PyMEOS"):
+        ss.Trips.from_pymeos({"van": "[POINT(1 1)@2000-01-01]"})
+
+
+def test_text_keeps_its_reference_system(trips, tmp_path: Path):
+    trips.export(tmp_path / "trips.csv")
+    assert ss.Trips.read(tmp_path / "trips.csv", trip="Trip").crs == UTM
+    (tmp_path / "one.wkt").write_text(
+        "SRID=32633;POINT(400000 5800000)@2026-05-04\nSRID=32632;POINT(400000 5800000)@2026-05-04"
+    )
+    with pytest.raises(BadInput, match="several reference systems: 32632, 32633"):
+        ss.Trips.read(tmp_path / "one.wkt")
+
+
+def test_a_geodataframe_is_a_table_of_positions(spark, trips):
+    frame = trips.to_geopandas().reset_index().rename(columns={"t": "time"})
+    again = ss.trajectories(frame, gap="5 minutes")
+    assert (again.crs, again.counts["trips"], again.counts["rejected"]) == (UTM, 3, 0)
+    degrees = ss.trajectories(frame.to_crs(4326).set_index("time"), gap="5 minutes")
+    assert (degrees.crs, degrees.counts["vertices"]) == (UTM, 6)
+    assert same(degrees.to_points()["bus"], BUS, 1e-6)
+    empty = frame.assign(geometry=[None, *frame.geometry[1:]]).set_geometry("geometry", crs=UTM)
+    assert ss.trajectories(empty).counts["rejects: no place"] == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda frame: frame.set_geometry(frame.buffer(1)), "a geometry is a Polygon, not a Point"),
+        (lambda frame: frame.set_crs(None, allow_override=True), "has no reference system"),
+    ],
+)
+def test_other_geodataframes_are_refused(trips, change, message):
+    frame = trips.to_geopandas().reset_index().rename(columns={"t": "time"})
+    with pytest.raises(BadArgument, match=message):
+        ss.trajectories(change(frame))

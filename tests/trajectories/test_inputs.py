@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 
 import pandas as pd
@@ -13,6 +14,7 @@ from deltalake import write_deltalake
 import slipstream as ss
 from slipstream._errors import BadArgument, BadInput
 from slipstream._trajectories.inputs import Input, gpx_rows, gtfs_messages, gtfs_rows
+from slipstream._trajectories.json_positions import geojson_rows, mfjson_rows
 
 HEAD = "id,time,lon,lat\n"
 LINES = "a,2026-05-04T08:00:00Z,13.40,52.50\na,2026-05-04T08:01:00Z,13.41,52.50\n"
@@ -158,3 +160,71 @@ def test_the_format_can_be_chosen_in_a_folder_of_several(tmp_path: Path):
     assert Input.find(tmp_path, "gpx").columns[0] == "id"
     with pytest.raises(BadArgument, match="format 'xls' is unknown"):
         Input.find(tmp_path, "xls")
+
+
+KEPLER = {
+    "type": "FeatureCollection",
+    "features": [
+        {
+            "type": "Feature",
+            "properties": {"id": 7},
+            "geometry": {
+                "type": "LineString",
+                "coordinates": [[13.4, 52.5, 0, 1777881600], [13.41, 52.5, 0, 1777881660]],
+            },
+        },
+        {"type": "Feature", "geometry": {"type": "MultiLineString", "coordinates": [[[13.4, 52.5, 9, 1777881600000]]]}},
+        {"type": "Feature", "geometry": None},
+    ],
+}
+BODY = {"type": "MovingPoint", "datetimes": ["2026-05-04T08:00:00Z"], "coordinates": [[13.4, 52.5, 30]]}
+
+
+def test_lines_with_times_are_positions():
+    rows = geojson_rows("a/trips.geojson", json.dumps(KEPLER).encode())
+    assert [row[:4] for row in rows] == [
+        ("7", "2026-05-04T08:00:00.000000Z", "13.4", "52.5"),
+        ("7", "2026-05-04T08:01:00.000000Z", "13.41", "52.5"),
+        ("trips", "2026-05-04T08:00:00.000000Z", "13.4", "52.5"),
+    ]
+    no_times = {"type": "LineString", "coordinates": [[13.4, 52.5], [13.4, 52.5, 0, "noon"]]}
+    assert [row[1] for row in geojson_rows("a", json.dumps(no_times).encode())] == [None, "noon"]
+
+
+def test_moving_features_are_positions():
+    collected = {"temporalGeometry": {"type": "MovingGeometryCollection", "prisms": [BODY, BODY]}, "id": "van"}
+    sequences = {
+        "type": "MovingPoint",
+        "sequences": [BODY],
+        "crs": {"properties": {"name": "urn:ogc:def:crs:OGC:1.3:CRS84"}},
+    }
+    rows = mfjson_rows("a/b.mfjson", json.dumps({"features": [collected, sequences]}).encode())
+    assert [row[:4] for row in rows] == [("van", "2026-05-04T08:00:00Z", "13.4", "52.5")] * 2 + [
+        ("b", "2026-05-04T08:00:00Z", "13.4", "52.5")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "message"),
+    [
+        (geojson_rows, "{", "x: not GeoJSON with times"),
+        (geojson_rows, '{"type": "Point", "coordinates": [1, 2]}', "a geometry is a Point"),
+        (geojson_rows, '{"features": [{"geometry": {"type": "LineString", "coordinates": [[1]]}}]}', "not GeoJSON"),
+        (mfjson_rows, "[]", "x: not MF-JSON with times"),
+        (mfjson_rows, json.dumps(BODY | {"datetimes": []}), "not MF-JSON"),
+        (mfjson_rows, json.dumps(BODY | {"crs": "EPSG:32633"}), "are not longitudes and latitudes"),
+    ],
+)
+def test_damaged_json_is_named(parse, text: str, message: str):
+    with pytest.raises(BadInput, match=message):
+        parse("x", text.encode())
+
+
+def test_what_is_exported_as_json_is_read_back(spark, tmp_path: Path):
+    (tmp_path / "gps.csv").write_text(HEAD + LINES)
+    trips = ss.trajectories(tmp_path / "gps.csv")
+    for name in ("trips.geojson", "trips.mfjson"):
+        trips.export(tmp_path / name)
+        again = ss.trajectories(tmp_path / name)
+        assert (again.crs, again.counts["vertices"], list(again.to_points())) == (trips.crs, 2, ["a"])
+        assert only_trip(again).length == pytest.approx(only_trip(trips).length, abs=0.02)

@@ -1,20 +1,20 @@
 // The frame around the pages: routing, signing in, light and dark theme.
 import { lazy, Suspense, useEffect } from "react";
-import { CityPage } from "./city/page";
+import { JobsPage } from "./jobs/page";
 import { Gate } from "./shared/gate";
 import { navigate, usePath } from "./shared/router";
 import { ThemeSwitch } from "./shared/theme";
 
 // Pages other than the first are loaded on demand.
 const NetworkPage = lazy(() => import("./network/page").then((m) => ({ default: m.NetworkPage })));
-const JobsPage = lazy(() => import("./jobs/page").then((m) => ({ default: m.JobsPage })));
+const CityPage = lazy(() => import("./city/page").then((m) => ({ default: m.CityPage })));
 const TrajectoriesPage = lazy(() => import("./trajectories/page").then((m) => ({ default: m.TrajectoriesPage })));
 
 const PAGES = [
-  { path: "/city", title: "Live city", key: "1", page: CityPage },
-  { path: "/network", title: "Network", key: "2", page: NetworkPage },
-  { path: "/trajectories", title: "Trajectories", key: "3", page: TrajectoriesPage },
-  { path: "/jobs", title: "Jobs", key: "4", page: JobsPage },
+  { path: "/jobs", title: "Jobs", key: "1", page: JobsPage },
+  { path: "/city", title: "Live city", key: "2", page: CityPage },
+  { path: "/network", title: "Network", key: "3", page: NetworkPage },
+  { path: "/trajectories", title: "Trajectories", key: "4", page: TrajectoriesPage },
 ] as const;
 
 export function App() {

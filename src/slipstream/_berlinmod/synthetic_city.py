@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from slipstream._roads.graph_building import build
-from slipstream._roads.street_network import Street, StreetNetwork
+from slipstream._roads.street_network import PLAIN, Street, StreetNetwork, Tags
 from slipstream._tools.numba_tools import uniform
 
 #: km/h
@@ -18,6 +18,8 @@ SIDE, MAIN, FREEWAY = 30.0, 50.0, 70.0
 RINGS = 47
 #: crossings on the innermost ring; the number doubles where they would be too far apart
 INNERMOST = 16
+#: the rings that are freeways, and what their signs say
+SIGNS = {14: Tags(name="Inner Ring", ref="A 100"), 32: Tags(name="Outer Ring", ref="A 10")}
 HALF_WIDTH, HALF_HEIGHT = 20_000.0, 17_500.0
 CENTRE = (9_500.0, 11_500.0)
 
@@ -49,15 +51,15 @@ def _place(ring: int, place: int) -> tuple[float, float]:
 def _limit(ring: int, place: int, along_ring: bool) -> float:
     count = _places_on(ring)
     if along_ring:
-        return FREEWAY if ring in (14, 32) else MAIN if ring % 4 == 2 else SIDE
+        return FREEWAY if ring in SIGNS else MAIN if ring % 4 == 2 else SIDE
     spoke = place * 128 // count
     return FREEWAY if spoke % 16 == 0 and ring >= 4 else MAIN if spoke % 4 == 0 else SIDE
 
 
-def _street(a: tuple[float, float], b: tuple[float, float], limit: float, bend: float) -> Street:
+def _street(a: tuple[float, float], b: tuple[float, float], limit: float, bend: float, tags: Tags = PLAIN) -> Street:
     """Return a street from a to b; side streets bend in the middle."""
     if limit > SIDE:
-        return Street(limit, [(*a, *b)])
+        return Street(limit, [(*a, *b)], tags)
     middle = (
         float(round((a[0] + b[0]) / 2 + bend * (b[1] - a[1]))),
         float(round((a[1] + b[1]) / 2 - bend * (b[0] - a[0]))),
@@ -80,7 +82,8 @@ def streets() -> list[Street]:
             for there, along, purpose in neighbours:
                 limit = _limit(ring, place, along)
                 if limit > SIDE or _chance(ring, place, purpose) > 0.27:
-                    out.append(_street(here, there, limit, 0.12 * (_chance(ring, place, purpose + 2) - 0.5)))
+                    bend, tags = 0.12 * (_chance(ring, place, purpose + 2) - 0.5), SIGNS.get(ring, PLAIN)
+                    out.append(_street(here, there, limit, bend, tags if along else PLAIN))
     return out
 
 

@@ -25,6 +25,7 @@ from slipstream._cli.linear_road import bench, describe, exchange, history, rate
 from slipstream._cli.machine import doctor, examples, prepare
 from slipstream._errors import BadArgument, SlipstreamError, Unavailable
 from slipstream._spark import session
+from slipstream._tools import command_line
 from slipstream._tools.extras import explain_import
 from slipstream._tools.files import locations
 from slipstream._tools.progress import console
@@ -106,6 +107,7 @@ def run() -> None:
 def _run() -> None:
     try:
         _check_working_folder()
+        command_line.remember(sys.argv[1:])
         code = app(locations.replace_file_uris(sys.argv[1:]), standalone_mode=False, prog_name="slipstream")
         # Ctrl-C comes out of Typer as this, without a word
         if code == STOPPED:

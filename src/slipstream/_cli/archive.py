@@ -20,7 +20,7 @@ from slipstream._cli.common.input_options import (
     SchemaRegistry,
     check_input,
 )
-from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, show
+from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, Metrics, show
 from slipstream._cli.common.overwriting import Afresh, clear_job
 from slipstream._cli.common.toll_jobs import (
     BatchSeconds,
@@ -66,6 +66,7 @@ def archive(
     compact_every: CompactEvery = 500,
     parallel: Parallel = 0,
     max_rejects: MaxRejects = 1.0,
+    metrics: Metrics = "",  # noqa: ARG001  (its callback)
     overwrite: Afresh = False,
     master: Master = LOCAL,
     conf: Conf = None,

@@ -25,7 +25,7 @@ from slipstream._cli.common.input_options import (
     Reading,
     SchemaRegistry,
 )
-from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, start_spark
+from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, Metrics, check_rejects, show, start_spark
 from slipstream._cli.common.overwriting import HINT, Afresh, Overwrite, clear_job, replacing
 from slipstream._cli.common.printed_tables import format_cell, print_table
 from slipstream._cli.common.toll_jobs import CompactEvery
@@ -124,6 +124,7 @@ def run(
     batch_files: Annotated[int, typer.Option(min=1, help="Files of a folder in one batch.")] = 1,
     compact_every: CompactEvery = 500,
     max_rejects: MaxRejects = 1.0,
+    metrics: Metrics = "",  # noqa: ARG001  (its callback)
     overwrite: Afresh = False,
     functions: Functions = None,
     master: Master = session.LOCAL,

@@ -34,11 +34,19 @@ def add_to(root: typer.Typer) -> None:
 
 @app.command("import")
 def import_(
-    file: Annotated[Path, typer.Argument(help="OpenStreetMap, SUMO, GeoJSON, CSV, or BerlinMOD's streets.")],
+    file: Annotated[
+        Path, typer.Argument(help="OpenStreetMap, SUMO, GeoJSON, CSV, or BerlinMOD's streets or data set.")
+    ],
     out: Annotated[Path, typer.Option("--out", help="The folder to write.")],
     metres: Annotated[
         bool, typer.Option("--metres", help="Read coordinates that look like degrees as metres.")
     ] = False,
+    centre: Annotated[
+        str,
+        typer.Option(
+            "--centre", metavar="LON,LAT", help="Where the middle of BerlinMOD's city is, as in `drive --as gps`."
+        ),
+    ] = "",
     keep_pieces: Annotated[
         bool, typer.Option("--keep-pieces", help="Keep pieces that are not connected to the rest of the network.")
     ] = False,
@@ -47,19 +55,21 @@ def import_(
 ) -> None:
     """Import a street network as a routable graph: one-way streets, speed limits, bridges, turn restrictions.
 
-    The extension of FILE decides how it is read: .osm.pbf, .osm, .net.xml, .geojson, .csv or .data. OUT is a folder of
-    GeoParquet files. The report lists what was dropped or repaired.
+    The extension of FILE decides how it is read: .osm.pbf, .osm, .net.xml, .geojson, .csv or .data; a folder is a
+    BerlinMOD data set. OUT is a folder of GeoParquet files. The report lists what was dropped or repaired.
 
     Example: `slipstream roads import city.osm.pbf --out roads`
     """
-    check_there(file, what="file")
+    check_there(file)
     if not overwrite:
         check_new(out, hint=HINT)
+    from slipstream._bench.driving.gps_receivers import place_city
     from slipstream._roads import road_tables, street_files
     from slipstream._tools.files.staging import staged_folder
 
     street_files.check_kind(file)
-    network, repairs = street_files.import_network(file, metres=metres, keep_pieces=keep_pieces)
+    plane = place_city(centre) if centre else None
+    network, repairs = street_files.import_network(file, metres=metres, keep_pieces=keep_pieces, plane=plane)
     with replacing(out, overwrite, _ROADS), staged_folder(out) as stage:
         road_tables.save_roads(network, stage, str(file), repairs)
     size = {"nodes": network.nodes, "edges": network.edges, "km": round(float(network.length.sum()) / 1000, 3)}

@@ -42,7 +42,8 @@ def build(
         Path,
         typer.Argument(
             metavar="INPUT",
-            help="A file or folder of CSV, Parquet, GPX, GeoLife (.plt) or GTFS-realtime (.pb), or a Delta table.",
+            help="A file or folder of CSV, Parquet, GPX, KML, GeoLife (.plt), GTFS-realtime (.pb), GeoJSON or MF-JSON "
+            "(.mfjson), or a Delta table.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to write.")],
@@ -88,12 +89,22 @@ def build(
             show_default=False,
         ),
     ] = "",
+    values: Annotated[
+        str,
+        typer.Option(
+            metavar="COLUMN[=TYPE],...",
+            help="Columns that change during a trip: each becomes a value over time, a tfloat, tint, tbool or ttext. "
+            "The columns of CSV are text unless a type is given: fuel=tfloat.",
+            show_default=False,
+        ),
+    ] = "",
     format_: Annotated[
         str,
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="The format of the input: csv, parquet, delta, gpx, geolife or gtfs; by default its name decides.",
+            help="The format of the input: csv, parquet, delta, gpx, kml, geolife, gtfs, geojson or mfjson; by default "
+            "its name decides.",
             show_default=False,
         ),
     ] = "",
@@ -131,6 +142,8 @@ def build(
 
     `slipstream trajectories build gps.csv --columns id=vin,time=ts --out trips` # longitudes and latitudes
 
+    `slipstream trajectories build gps.csv --values fuel=tfloat,door --out trips` # fuel and doors travel with the trip
+
     `slipstream trajectories build rides --out trips --gap 10m` # a folder of GPX files
 
     `slipstream trajectories build ais.csv --columns id=MMSI,time=BaseDateTime,lon=LON,lat=LAT --out ships` # AIS
@@ -147,7 +160,8 @@ def build(
     mapping = make_mapping(
         **named,
         crs=crs or None,
-        keep=tuple(name.strip() for name in keep.split(",") if name.strip()),
+        keep=_split(keep),
+        values={name: kind for name, _, kind in (part.partition("=") for part in _split(values))},
         unit=time_unit,
         form=time_format,
         zone=time_zone,
@@ -165,10 +179,15 @@ def build(
     started = time.perf_counter()
     built = build_trips(read_frame(spark, source), mapping, rules, to=target, units="m" if metres else None)
     options = {"input": str(input_), "gap": gap, "max_speed": max_speed, "columns": named, "keep": list(mapping.keep)}
+    options |= {"values": dict(mapping.values)} if mapping.values else {}
     with replacing(out, overwrite, data.MANIFEST):
         made = data.write(built, out, options)
     show(_summarise(made) | {"seconds": round(time.perf_counter() - started, 1)}, as_json=as_json, title=str(out))
     check_rejects(made.counts.rejected, made.counts.rows, max_rejects, out / data.REJECTS)
+
+
+def _split(names: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in names.split(",") if name.strip())
 
 
 def _parse_columns(pairs: list[str]) -> dict[str, str]:

@@ -36,7 +36,7 @@ BODY_LIMIT = 1 << 20
 BODY_SECONDS = 30.0
 _SAFE = {"GET", "HEAD", "OPTIONS"}
 #: allowed without a token: the page itself (it contains no data), signing in, and the health check
-_OPEN_API = {"/api/session", "/healthz"}
+_OPEN_API = {"/api/session", "/healthz", "/readyz"}
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Literal
 
@@ -14,8 +15,11 @@ from pydantic import BaseModel
 
 from slipstream import __version__
 from slipstream._console.errors import ERROR_RESPONSES
+from slipstream._console.jobs.overview import Jobs
 from slipstream._console.live.live_city import LiveCity, State
 from slipstream._console.pages.city import get_city
+from slipstream._errors import Unavailable
+from slipstream._runtime.exporter import JobCollector
 
 router = APIRouter(tags=["monitor"], responses=ERROR_RESPONSES)
 
@@ -34,11 +38,27 @@ def healthz(request: Request) -> HealthCheck:
     return HealthCheck(engine=get_city(request).state.status)
 
 
+@router.get("/readyz")
+def readyz(request: Request) -> HealthCheck:
+    """Return whether the console can show something: its folders must be readable."""
+    city = get_city(request)
+    for root in city.workspace.roots:
+        if not os.access(root, os.R_OK | os.X_OK):
+            raise Unavailable(
+                f"{root.name}: cannot be read.",
+                hint="Mount it, or start the console with another folder.",
+                code="not-ready",
+            )
+    return HealthCheck(engine=city.state.status)
+
+
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 def metrics(request: Request) -> Response:
-    """Return metrics of the stream for Prometheus."""
+    """Return metrics for Prometheus: of all jobs of the workspace, and of the stream on display."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(StreamCollector(get_city(request)))
+    jobs: Jobs = request.app.state.jobs
+    registry.register(JobCollector(jobs.observe()))
     return Response(generate_latest(registry), headers={"content-type": CONTENT_TYPE_PLAIN_0_0_4})
 
 

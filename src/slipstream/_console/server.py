@@ -23,9 +23,10 @@ from slipstream import __version__
 from slipstream._console import monitoring, sign_in
 from slipstream._console.errors import add_error_handlers
 from slipstream._console.guard import AccessRules, Guard
+from slipstream._console.jobs.overview import Jobs
 from slipstream._console.live.live_city import LiveCity
+from slipstream._console.moving_features import feature_routes
 from slipstream._console.networks.network_runner import NetworkRunner
-from slipstream._console.overview import Jobs
 from slipstream._console.pages import city, jobs, network, trajectories
 from slipstream._console.workspace import Workspace
 
@@ -65,6 +66,7 @@ def create(workspace: Workspace | Path, rules: AccessRules, master: str) -> Fast
         yield
         app.state.city.close()
         app.state.runner.close()
+        app.state.jobs.launcher.close()
         watcher.join()
 
     app = FastAPI(
@@ -78,11 +80,12 @@ def create(workspace: Workspace | Path, rules: AccessRules, master: str) -> Fast
     workspace = Workspace.over([workspace]) if isinstance(workspace, Path) else workspace
     app.state.city = LiveCity(workspace, master)
     app.state.runner = NetworkRunner(app.state.city.workspace, master)
-    app.state.jobs = Jobs(app.state.city.workspace)
+    app.state.jobs = Jobs(app.state.city.workspace, master)
     app.state.library = trajectories.Library()
     app.state.rules = rules
     for page in (sign_in, city, network, trajectories, jobs, monitoring):
         app.include_router(page.router)
+    app.include_router(feature_routes.router)
     add_error_handlers(app)
     _serve_page(app, static())
     app.add_middleware(Guard, rules=rules)

@@ -136,12 +136,12 @@ def sweep(
         for a, b in pairs:
             near[a] ^= 1 << b
             near[b] ^= 1 << a
-        if (present := _groups(near, size)) == groups:
+        if (present := list_groups(near, size)) == groups:
             continue
         groups, before = present, since
-        since = _continue(before, groups, now, size)
+        since = continue_sets(before, groups, now, size)
         for members, started in before.items():
-            if now - started >= duration and not _lives_on(members, started, since):
+            if now - started >= duration and not lives_on(members, started, since):
                 yield Convoy(members, started, now)
 
 
@@ -157,7 +157,7 @@ def _changes(
     yield from sorted(at.items())
 
 
-def _groups(near: list[int], size: int) -> list[int]:
+def list_groups(near: list[int], size: int) -> list[int]:
     """Return the sets of connected objects that have at least ``size`` members."""
     left, out = sum(1 << k for k, others in enumerate(near) if others), []
     while left:
@@ -175,7 +175,7 @@ def _groups(near: list[int], size: int) -> list[int]:
     return out
 
 
-def _continue(before: dict[int, int], groups: list[int], now: int, size: int) -> dict[int, int]:
+def continue_sets(before: dict[int, int], groups: list[int], now: int, size: int) -> dict[int, int]:
     """Return the sets that are open from now on, and since when."""
     since: dict[int, int] = {}
     for members, started in before.items():
@@ -186,11 +186,11 @@ def _continue(before: dict[int, int], groups: list[int], now: int, size: int) ->
     for group in groups:
         since.setdefault(group, now)
     return {
-        members: started for members, started in since.items() if not _lives_on(members, started, since, but=members)
+        members: started for members, started in since.items() if not lives_on(members, started, since, but=members)
     }
 
 
-def _lives_on(members: int, started: int, since: dict[int, int], but: int = 0) -> bool:
+def lives_on(members: int, started: int, since: dict[int, int], but: int = 0) -> bool:
     """Return whether an open set has all the members, since that instant or before."""
     return any(
         members & other == members and since_then <= started for other, since_then in since.items() if other != but

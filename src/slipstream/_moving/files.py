@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from slipstream._errors import MALFORMED, BadArgument, BadInput
-from slipstream._moving.formats import from_mfjson, from_wkt
+from slipstream._moving.formats import from_mfjson, from_wkt, srid_of
 from slipstream._moving.plane import Plane
 from slipstream._moving.tracks import read_csv, read_gpx
 from slipstream._moving.value import MovingPoint
@@ -37,6 +37,7 @@ class Reading:
     y: str = ""
     trip: str = ""  # a column with whole trips as text, instead of rows with instants
     units: str | None = None
+    srids: set[int] = field(default_factory=set, compare=False)  # those that texts named, after reading
 
     def __post_init__(self) -> None:
         if self.format not in ("", *SUFFIXES.values()):
@@ -118,6 +119,8 @@ class Reading:
 
     def _parsed(self, parse: Callable[..., MovingPoint], text: str, where: str) -> MovingPoint:
         try:
+            if parse is from_wkt:
+                self.srids.add(srid_of(text))
             return parse(text, plane=self.plane, units=self.units)
         except BadInput as error:
             raise error.within(where) from None

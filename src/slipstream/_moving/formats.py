@@ -54,6 +54,16 @@ def from_wkt(text: str, *, plane: Plane | None = None, units: str | None = None)
     return made
 
 
+def srid_of(text: str) -> int:
+    """Return the SRID that MobilityDB's text names; 0 if it names none.
+
+    >>> srid_of("SRID=32633;POINT(1 2)@2026-05-04"), srid_of("POINT(1 2)@2026-05-04")
+    (32633, 0)
+    """
+    found = re.match(r"\s*SRID\s*=\s*(\d{1,9})\s*;", text, re.IGNORECASE)
+    return int(found[1]) if found else 0
+
+
 def _sequences(body: str, text: str) -> list[list[tuple[datetime, float, float]]]:
     if body.startswith("{"):
         if not body.endswith("}"):

@@ -22,6 +22,12 @@ def refuse_mixed(name: str, columns: Iterable[Any]) -> None:
     _refuse(name, {system for column in columns for system in _systems_of(column)})
 
 
+def refuse_mixed_tables(name: str, tables: Iterable[DataFrame], column: str) -> None:
+    """Refuse tables whose columns of one name are known to have different reference systems."""
+    systems = {str(table.schema[column].metadata.get(CRS_KEY) or "") for table in tables}
+    _refuse(name, systems - {""})
+
+
 def check_systems(frame: DataFrame) -> DataFrame:
     """Return a query; refuse it if an operator in it combines columns of different reference systems.
 

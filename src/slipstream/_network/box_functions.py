@@ -16,6 +16,7 @@ import numpy as np
 from slipstream._errors import BadArgument
 from slipstream._network.boxes import operators
 from slipstream._network.column_types import SPARK_TYPES
+from slipstream._network.state.stored import Table
 from slipstream._sql.allowed import AGGREGATES, FUNCTIONS, KEYWORDS, TYPES
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class ScalarFunction:
             results[present] = self.function(*(column.to_numpy()[present] for column in columns), *stored)
         return pd.Series(results)
 
-    def _table(self, name: str, tables: Stored) -> Mapping[str, Any]:
+    def _table(self, name: str, tables: Stored) -> Table:
         if name not in tables:
             raise BadArgument(
                 f"function {self.name}: no table {name!r}.",
@@ -94,7 +95,8 @@ class ScalarFunction:
                 code="unknown-name",
                 found=name,
             )
-        return tables[name]
+        found = tables[name]
+        return found if isinstance(found, Table) else Table(found)
 
 
 _registered: dict[str, WindowFunction | VectorFunction] = {}

@@ -1,8 +1,9 @@
-"""Project lines in degrees to streets in metres, in one plane."""
+"""From lines in degrees, or in a plane of their own, to streets in the metres of a UTM zone."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ import numpy as np
 from slipstream._errors import BadInput
 from slipstream._moving.plane import Plane
 from slipstream._roads.graph_building import Draft, Place
-from slipstream._roads.street_network import Street, Tags
+from slipstream._roads.street_network import KMH, Street, StreetNetwork, Tags, measure
 
 
 class Line(NamedTuple):
@@ -40,3 +41,14 @@ def project(lines: list[Line], path: Path) -> Draft:
         raise error.within(str(path), hint="All streets must be in one region, a few hundred km wide.") from error
     flat = zip(np.round(x, 3).tolist(), np.round(y, 3).tolist(), strict=True)
     return Draft([line.street(list(islice(flat, len(line.places)))) for line in lines], utm.srid)
+
+
+def move_to_utm(network: StreetNetwork, plane: Plane) -> StreetNetwork:
+    """Move a network from a plane that nobody else knows to the UTM zone of its centre."""
+    lon, lat = plane.locate(network.x, network.y)
+    utm = Plane.utm_at(float(lon.mean()), float(lat.mean()))
+    x, y = utm.project(lon, lat)
+    shape_x, shape_y = utm.project(*plane.locate(network.shape_x, network.shape_y))
+    length = measure(network.shape, shape_x, shape_y)
+    cost = KMH * length / network.vmax
+    return replace(network, x=x, y=y, shape_x=shape_x, shape_y=shape_y, length=length, cost=cost, srid=utm.srid)

@@ -5,6 +5,7 @@
     OUT/control          run, pause, a number of steps, or stop (``_io.control_file``)
     OUT/batches.jsonl    the journal: one line per committed batch (``_io.outputs``)
     OUT/metrics.jsonl    what each batch cost (``_runtime.metrics``)
+    OUT/starts.jsonl     when and how it was started; job.log has what it said (``_runtime.starts``)
     OUT/outputs/NAME/    one Delta Lake table per output
     OUT/snapshot/        published cuboids
     OUT/checkpoint/      Spark's own
@@ -30,7 +31,11 @@ from slipstream._errors import MALFORMED, BadArgument, BadInput
 from slipstream._io.control_file import RUN, Control
 from slipstream._io.outputs import CHECKPOINT, COMPACT_EVERY, check_journal, compact_in_background, last_batch
 from slipstream._runtime import status as statuses
+from slipstream._runtime.exporter import exporting
+from slipstream._runtime.following import FollowedJob
 from slipstream._runtime.metrics import record_metrics
+from slipstream._runtime.starts import FILE as STARTS
+from slipstream._runtime.starts import LOG, record_start
 from slipstream._runtime.status import READY, RUNNING, Status, report_status
 from slipstream._spark.session import RESUMES, task_errors
 from slipstream._tools.files.staging import atomic_write
@@ -134,7 +139,7 @@ def _check_unused(folder: Path, kind: str) -> None:
     """Refuse a folder that contains something else."""
     if folder.exists() and not folder.is_dir():
         raise BadArgument(f"--out {folder}: not a folder.", hint="Choose another name.", code="wrong-file-type")
-    if folder.exists() and any(path.name not in (statuses.FILE, LOCK) for path in folder.iterdir()):
+    if folder.exists() and any(path.name not in (statuses.FILE, STARTS, LOG, LOCK) for path in folder.iterdir()):
         raise BadArgument(
             f"--out {folder}: exists but is not the folder of {_with_article(kind)} job.",
             hint="Choose another, or remove it.",
@@ -165,12 +170,24 @@ class Life:
     The defaults suit a query that needs no warm-up and ends on its own.
     """
 
+    #: the kind of job, as ``job.json`` names it
+    kind: str = ""
     #: the input, as ``status.json`` names it
     source: str = ""
     #: the second of a recorded run before which it ends
     until: int | None = None
     #: what it does, for messages: "Ready: tolling into OUT."
     doing: str = "running"
+    #: how fast its input arrives: 1 in real time, K in a replay, 0 as fast as it is processed
+    pace: float = 0.0
+
+    def follow(self, folder: Path) -> FollowedJob:
+        """Follow what the job commits, for its metrics; a kind of job knows how late its results are."""
+        return FollowedJob(folder, lambda _batch, _pace: {}, {})
+
+    def stages(self) -> tuple[str, ...]:
+        """The stateful operators of the query from source to sink, if they form a line."""
+        return ()
 
     def is_warm(self, query: StreamingQuery) -> bool:  # noqa: ARG002
         """Whether the openings are over: Spark has planned the query, workers have compiled their kernels."""
@@ -204,12 +221,19 @@ def run(folder: Path, life: Life, start: Callable[[], StreamingQuery], *, compac
 
     Whatever ends it, the query is stopped, its status gives the reason, and the next start resumes.
     """
-    with lock_folder(folder), report_status(folder, life.source, life.until) as status, life.errors(folder):
+    with (
+        lock_folder(folder),
+        record_start(folder, life.source),
+        report_status(folder, life.source, life.until, life.pace) as status,
+        exporting(folder, life.kind, life.follow(folder), status, life.pace),
+        life.errors(folder),
+    ):
         if control(folder).is_stopping:  # a request to stop was for the previous start
             control(folder).request(RUN)
         query = start()
         try:
-            with record_metrics(query, folder), compact_in_background(folder, compact_every):
+            status.ui = _find_ui()
+            with record_metrics(query, folder, life.stages()), compact_in_background(folder, compact_every):
                 _follow(query, life, status, folder)
         except BaseException:
             with suppress(Exception):  # the JVM may be gone, too; what ended the job matters
@@ -217,6 +241,14 @@ def run(folder: Path, life: Life, start: Callable[[], StreamingQuery], *, compac
             raise
         query.stop()
         query.awaitTermination()
+
+
+def _find_ui() -> str:
+    """Return the address of Spark's own page, if it is on."""
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    return str(context.uiWebUrl or "") if context else ""
 
 
 def _follow(query: StreamingQuery, life: Life, status: Status, folder: Path) -> None:

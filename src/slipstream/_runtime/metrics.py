@@ -7,9 +7,9 @@ time from its trigger to its commit; for a recorded run, the seconds of the run 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,10 +37,11 @@ class BatchMetrics:
     phases_ms: dict[str, int]  # the parts of that time, by Spark's names
     state_bytes: int  # in RocksDB's files and memory, over all operators
     run: str  # the id of this start of the query
+    stages_ms: dict[str, int] = field(default_factory=dict)  # time in each stateful operator, summed over its tasks
 
     @classmethod
-    def from_progress(cls, progress: dict[str, Any]) -> BatchMetrics:
-        """Convert Spark's progress report of a batch."""
+    def from_progress(cls, progress: dict[str, Any], stages: Sequence[str] = ()) -> BatchMetrics:
+        """Convert Spark's progress report of a batch; ``stages`` are the operators of the query from source to sink."""
         since, until = (_second(progress["sources"][0][name]) for name in ("startOffset", "endOffset"))
         operators = progress["stateOperators"]
         phases = {name: int(ms) for name, ms in progress["durationMs"].items()}
@@ -53,12 +54,22 @@ class BatchMetrics:
             phases_ms=phases,
             state_bytes=sum(map(_count_stored, operators)),
             run=str(progress["runId"]),
+            stages_ms=_time_stages(operators, stages),
         )
 
 
 def _count_stored(operator: dict[str, Any]) -> int:
     """Bytes of an operator's state, in RocksDB's files and memory."""
     return int(operator["customMetrics"].get("rocksdbSstFileSize", 0)) + int(operator["memoryUsedBytes"])
+
+
+def _time_stages(operators: list[dict[str, Any]], stages: Sequence[str]) -> dict[str, int]:
+    """The time in each stage; empty if the stages are not known."""
+    if len(operators) != len(stages):
+        return {}
+    # Spark lists operators from the sink to the source
+    pairs = zip(stages, reversed(operators), strict=True)
+    return {name: int(one["allUpdatesTimeMs"]) + int(one["commitTimeMs"]) for name, one in pairs}
 
 
 def _second(offset: Any) -> int:
@@ -68,9 +79,9 @@ def _second(offset: Any) -> int:
 
 
 @contextmanager
-def record_metrics(query: StreamingQuery, out: Path) -> Iterator[None]:
+def record_metrics(query: StreamingQuery, out: Path, stages: Sequence[str] = ()) -> Iterator[None]:
     """Record the query's batches while the block runs, and once more at its end."""
-    recorder = _Recorder(query, out / FILE)
+    recorder = _Recorder(query, out / FILE, stages)
 
     def watch(ended: Ended) -> None:
         while not ended.wait(_EVERY):
@@ -84,8 +95,8 @@ def record_metrics(query: StreamingQuery, out: Path) -> Iterator[None]:
 
 
 class _Recorder:
-    def __init__(self, query: StreamingQuery, file: Path) -> None:
-        self._query, self._file, self._last = query, file, -1
+    def __init__(self, query: StreamingQuery, file: Path, stages: Sequence[str]) -> None:
+        self._query, self._file, self._stages, self._last = query, file, stages, -1
 
     def write_new(self) -> None:
         """Write new batches that had work to do; a full disk or a dead JVM is reported elsewhere."""
@@ -99,7 +110,7 @@ class _Recorder:
         fresh = [one for one in found if one["batchId"] > self._last and "addBatch" in one["durationMs"]]
         if fresh:
             self._last = fresh[-1]["batchId"]
-            append_lines(self._file, [asdict(BatchMetrics.from_progress(one)) for one in fresh])
+            append_lines(self._file, [asdict(BatchMetrics.from_progress(one, self._stages)) for one in fresh])
 
 
 def read(out: Path) -> list[BatchMetrics]:

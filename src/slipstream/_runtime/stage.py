@@ -56,7 +56,11 @@ class Stage(StatefulProcessor, Generic[State]):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the state of a partition."""
-        self._saved = StateMap(handle, len(self.maps))
+        self.use(StateMap(handle, len(self.maps)))
+
+    def use(self, saved: StateMap) -> None:
+        """Work on the state of a partition."""
+        self._saved = saved
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: ARG002, N802, N803
         """Process one batch of one key."""

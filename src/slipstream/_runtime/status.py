@@ -25,11 +25,16 @@ FINISHED, ASKED = "finished", "asked to stop"
 
 
 class Status:
-    """The state of one start of a job; ``until`` is the second of a recorded run before which it ends."""
+    """The state of one start of a job.
 
-    def __init__(self, out: Path, source: str, until: int | None = None) -> None:
+    ``until`` is the second of a recorded run before which it ends, ``pace`` how fast its input arrives: 1 in real time,
+    0 as fast as it is processed.
+    """
+
+    def __init__(self, out: Path, source: str, until: int | None = None, pace: float | None = None) -> None:
         self._file = out / FILE
-        self._of = {"source": source, "until": until, "pid": os.getpid()}
+        self._of: dict[str, Any] = {"source": source, "until": until, "pid": os.getpid(), "pace": pace}
+        self.ui = ""  # the address of Spark's own page, if it is on
         self.state = ""
         self.why = FINISHED  # reported at the end, unless an error ends it
 
@@ -39,6 +44,7 @@ class Status:
             return
         self.state = state
         body: dict[str, Any] = {"state": state, "why": why, "since": round(time.time(), 3), **self._of}
+        body |= {"ui": self.ui} if self.ui else {}
         body |= {"error": error.to_json()} if error else {}
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
@@ -65,9 +71,9 @@ def has_finished(out: Path, source: str, until: int | None = None) -> bool:
 
 
 @contextmanager
-def report_status(out: Path, source: str, until: int | None = None) -> Iterator[Status]:
+def report_status(out: Path, source: str, until: int | None = None, pace: float | None = None) -> Iterator[Status]:
     """Publish the status of a job while the block runs: starting first, stopped at the end, however it ends."""
-    status = Status(out, source, until)
+    status = Status(out, source, until, pace)
     status.enter(STARTING)
     why, failure = "", None
     try:

@@ -70,11 +70,16 @@ def settings(master: str = LOCAL, *, quick: bool = False) -> dict[str, str]:
         # how soon an idle query reports its progress
         "spark.sql.streaming.noDataProgressEventInterval": "1000",
         "spark.sql.adaptive.enabled": "true",
+        # by default a hundred, fewer than a program with a dozen queries has: all would be compiled again each time
+        "spark.sql.codegen.cache.maxEntries": "1000",
         JAVA_OPTIONS: f"-Dlog4j2.configurationFile=file:{quiet} {QUICK if quick else THOROUGH} "
         "-XX:+PerfDisableSharedMem",  # otherwise a killed JVM leaves a file with its counters
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.python.worker.reuse": "true",
+        # larger functions would be sent as broadcast variables, which the worker on the driver's side of a stateful
+        # stage cannot read
+        "spark.broadcast.UDFCompressionThreshold": str(1 << 30),
     }
     if master.startswith("local"):
         common |= {
@@ -417,32 +422,42 @@ def _read_message(error: Exception) -> str:
         return "Py4JNetworkError"
 
 
+#: what Spark writes, what it means, what to do, and the code
+_KNOWN = (
+    (
+        "OutOfMemoryError",
+        "Spark's JVM has run out of memory.",
+        "{hint} SLIPSTREAM_DRIVER_MEMORY=4g, for example, gives it more.",
+        "out-of-memory",
+    ),
+    (
+        "No module named 'slipstream'",
+        "Spark's Python workers cannot import slipstream.",
+        "Set PYSPARK_PYTHON={python} before the session starts, or install Slipstream there.",
+        "workers-differ",
+    ),
+    (
+        "BROADCAST_VARIABLE_NOT_LOADED",
+        "A function of yours, with the variables of its module, is larger than this session sends to stateful stages.",
+        "Start the session with spark.broadcast.UDFCompressionThreshold=1g, or keep the data in a stored table.",
+        "function-too-large",
+    ),
+    ("No space left on device", "The disk is full.", "{hint}", "disk-full"),
+    ("Read-only file system", "The disk is read-only.", "{hint}", "disk-read-only"),
+    ("Permission denied", "A folder is not writable.", "{hint}", "permission-denied"),
+    ("Py4JNetworkError", "Spark's JVM has stopped.", "{hint}", "jvm-lost"),
+    ("Answer from Java side is empty", "Spark's JVM has stopped.", "{hint}", "jvm-lost"),
+    ("does not exist in the JVM", "Spark's JVM has stopped.", "{hint}", "jvm-lost"),
+)
+
+
 def _translate_text(text: str, hint: str, checkpoint: Path | None) -> SlipstreamError:
     if ours := read_carried(text):
         ours.hint = ours.hint or hint
         return ours
-    if "OutOfMemoryError" in text:
-        return Unavailable(
-            "Spark's JVM has run out of memory.",
-            hint=f"{hint} SLIPSTREAM_DRIVER_MEMORY=4g, for example, gives it more.",
-            code="out-of-memory",
-        )
-    if "No module named 'slipstream'" in text:
-        return Unavailable(
-            "Spark's Python workers cannot import slipstream.",
-            hint=f"Set PYSPARK_PYTHON={sys.executable} before the session starts, or install Slipstream there.",
-            code="workers-differ",
-        )
-    for known, message, code in (
-        ("No space left on device", "The disk is full.", "disk-full"),
-        ("Read-only file system", "The disk is read-only.", "disk-read-only"),
-        ("Permission denied", "A folder is not writable.", "permission-denied"),
-        ("Py4JNetworkError", "Spark's JVM has stopped.", "jvm-lost"),
-        ("Answer from Java side is empty", "Spark's JVM has stopped.", "jvm-lost"),
-        ("does not exist in the JVM", "Spark's JVM has stopped.", "jvm-lost"),
-    ):
+    for known, message, advice, code in _KNOWN:
         if known in text:
-            return Unavailable(message, hint=hint, code=code)
+            return Unavailable(message, hint=advice.format(hint=hint, python=sys.executable), code=code)
     if checkpoint is not None and (found := _DAMAGED.search(text)):
         line = next((line for line in text.splitlines() if found.group(0).splitlines()[0] in line), "")
         return BadInput(

@@ -14,9 +14,11 @@ from slipstream._errors import Unavailable
 EXTRAS: dict[str, tuple[str, ...]] = {
     "kafka": ("confluent_kafka", "fastavro"),
     "console": ("fastapi", "starlette", "uvicorn", "h11", "prometheus_client"),
+    "metrics": ("prometheus_client",),
     "osm": ("osmium",),
     "gis": ("geopandas", "movingpandas"),
     "gtfs": ("google.transit",),
+    "meos": ("pymeos",),
     "bench": ("psycopg",),
 }
 

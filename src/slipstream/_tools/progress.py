@@ -75,8 +75,30 @@ def silent() -> Iterator[None]:
         _is_silent.reset(before)
 
 
+_listeners: list[Callable[[str], None]] = []
+
+
+@contextmanager
+def heard_by(listener: Callable[[str], None]) -> Iterator[None]:
+    """Pass on what is said while the block runs, also what is said silently.
+
+    >>> heard = []
+    >>> with heard_by(heard.append), silent():
+    ...     say("[yellow]note:[/] 3 cars")
+    >>> heard
+    ['note: 3 cars']
+    """
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
+
+
 def say(text: str) -> None:
     """Print a message to the terminal; it never mixes with a command's result."""
+    for listener in tuple(_listeners):
+        listener(Text.from_markup(text).plain)
     if _is_silent.get():
         return
     console.print(text, highlight=False, soft_wrap=True)

@@ -20,6 +20,7 @@ from slipstream._moving import types
 from slipstream._moving.systems import System
 from slipstream._tools.numba_tools import Bools, Floats, Ints, Longs
 from slipstream._trajectories.judging import find_last_break, judge
+from slipstream._trajectories.travelling_values import kind_of, put_over_time
 from slipstream._trajectories.trip_rules import OUTSIDE, REASONS, VERTEX, Rules
 
 #: columns of the result beside ``id`` and those to keep: of trips, then of rejects
@@ -52,6 +53,7 @@ class Assembler:
     source: str  # the system of the positions
     target: System  # that of the trips
     keep: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()  # columns that become values over time
     _waiting: list[_Positions] = field(default_factory=list)
     _count: int = 0  # of the positions that wait
     _enough: int = _ENOUGH
@@ -143,6 +145,9 @@ class Assembler:
         heads = some.rows.filter(pa.array(begins))
         columns = {"id": heads["id"], NUMBER: pa.array(numbers)}
         columns |= {name: heads[name] for name in self.keep} | {TRIP: trips}
+        if self.values:
+            kept = some.rows.select(self.values).filter(pa.array(good)).combine_chunks()
+            columns |= {name: put_over_time(sizes, some.t[good], _flat(kept[name])) for name in self.values}
         return self._fill(heads, columns)
 
     def _reject(self, rows: pa.Table, reasons: Any) -> pa.RecordBatch:
@@ -158,6 +163,7 @@ class Assembler:
     def schema(self, given: pa.Schema) -> pa.Schema:
         """Return the columns of the result for those of a batch."""
         kept = [(name, given.field(name).type) for name in ("id", *self.keep)]
+        kept += [(name, kind_of(given.field(name).type).arrow) for name in self.values]
         return pa.schema(
             [
                 kept[0],
@@ -178,6 +184,10 @@ def _join(parts: list[_Positions]) -> _Positions:
         return parts[0]
     arrays = (np.concatenate(column) for column in list(zip(*parts, strict=True))[1:])
     return _Positions(pa.concat_tables([part.rows for part in parts]), *arrays)
+
+
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.nulls(0, column.type)])
 
 
 def _plain(column: Any, kind: pa.DataType, rows: int) -> pa.Array:

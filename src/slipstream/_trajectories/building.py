@@ -17,6 +17,7 @@ from slipstream._moving.systems import CRS_KEY, System, require_metric
 from slipstream._spark import session, workers
 from slipstream._trajectories.assembling import GIVEN, NUMBER, REASON, TIME, TRIP, Assembler, X, Y, assemble
 from slipstream._trajectories.mapping import Mapping, read_positions
+from slipstream._trajectories.travelling_values import kind_of
 from slipstream._trajectories.trip_rules import REASONS, Rules
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Built:
     """Trips and rejects of a table of positions, computed once and kept by Spark."""
 
     both: DataFrame
-    keep: tuple[str, ...]
+    keep: tuple[str, ...]  # columns beside the trip, values over time among them
     crs: str  # of the trips; empty for a plane without a name
     in_degrees: bool  # whether the positions were
     counts: Counts
@@ -98,7 +99,7 @@ def build(
             hint="Check which columns are the id, the time and the place, and the unit of times.",
             code="empty-input",
         )
-    return Built(both, mapping.keep, target.name if target else "", mapping.in_degrees, counts)
+    return Built(both, (*mapping.keep, *mapping.travelling), target.name if target else "", mapping.in_degrees, counts)
 
 
 def _list_reasons(counts: Counts) -> str:
@@ -156,16 +157,16 @@ def _assemble(positions: DataFrame, mapping: Mapping, rules: Rules, target: Syst
 
     # a row without an id belongs to nobody, and goes anywhere
     key = sf.coalesce(sf.hash("id"), sf.hash(TIME, X, Y, GIVEN))
-    order = ["id", TIME, X, Y, *(f"`{name}`" for name in _sortable(positions, mapping.keep))]
+    order = ["id", TIME, X, Y, *(f"`{name}`" for name in _sortable(positions, (*mapping.keep, *mapping.travelling)))]
     ordered = positions.repartition(key).sortWithinPartitions(*order)
     source = mapping.system.name if mapping.system else ""
     plain = target or System("")
-    keep = mapping.keep
+    keep, values = mapping.keep, mapping.travelling
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return assemble(Assembler(rules, source, plain, keep), batches)
+        return assemble(Assembler(rules, source, plain, keep, values), batches)
 
-    return ordered.mapInArrow(run, _result_columns(positions, keep))
+    return ordered.mapInArrow(run, _result_columns(positions, mapping))
 
 
 def _sortable(frame: DataFrame, keep: tuple[str, ...]) -> list[str]:
@@ -174,9 +175,13 @@ def _sortable(frame: DataFrame, keep: tuple[str, ...]) -> list[str]:
     return [name for name in keep if not kinds[name].startswith("map")]
 
 
-def _result_columns(positions: DataFrame, keep: tuple[str, ...]) -> str:
+def _result_columns(positions: DataFrame, mapping: Mapping) -> str:
+    from pyspark.sql.pandas.types import to_arrow_type
+
     kinds = {field.name: field.dataType.simpleString() for field in positions.schema}
-    kept = "".join(f"`{name}` {kinds[name]}, " for name in keep)
+    kept = "".join(f"`{name}` {kinds[name]}, " for name in mapping.keep)
+    travelling = {name: kind_of(to_arrow_type(positions.schema[name].dataType)) for name in mapping.travelling}
+    kept += "".join(f"`{name}` {kind.sql}, " for name, kind in travelling.items())
     rest = f"{REASON} string, {TIME} timestamp, {X} double, {Y} double, {GIVEN} string"
     return f"id {kinds['id']}, {NUMBER} int, {kept}{TRIP} {types.MPOINT.sql}, {rest}"
 

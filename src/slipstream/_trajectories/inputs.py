@@ -1,7 +1,7 @@
-"""Tables of positions from files: CSV, Parquet and Delta as they are; GPX, KML, GeoLife and GTFS-realtime as columns.
+"""Tables of positions from files: CSV, Parquet and Delta as they are; other formats as columns.
 
-The last four become the columns ``id, time, lon, lat`` and some that can be kept. Files are checked
-here, without Spark; ``read_frame`` has Spark's tasks read them.
+GPX, KML, GeoLife, GTFS-realtime, GeoJSON and MF-JSON become the columns ``id, time, lon, lat`` and some that can be
+kept. Files are checked here, without Spark; ``read_frame`` has Spark's tasks read them.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ import pyarrow.parquet as pq
 
 from slipstream._errors import MALFORMED, BadArgument, BadInput
 from slipstream._tools.extras import require
+from slipstream._trajectories.json_positions import geojson_rows, mfjson_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 CSV, PARQUET, DELTA, GPX, KML, GEOLIFE, GTFS = "csv", "parquet", "delta", "gpx", "kml", "geolife", "gtfs"
-FORMATS = (CSV, PARQUET, DELTA, GPX, KML, GEOLIFE, GTFS)
+GEOJSON, MFJSON = "geojson", "mfjson"
+FORMATS = (CSV, PARQUET, DELTA, GPX, KML, GEOLIFE, GTFS, GEOJSON, MFJSON)
 _SUFFIXES = {
     ".csv": CSV,
     ".csv.gz": CSV,
@@ -33,13 +35,15 @@ _SUFFIXES = {
     ".kml": KML,
     ".plt": GEOLIFE,
     ".pb": GTFS,
+    ".geojson": GEOJSON,
+    ".mfjson": MFJSON,
 }
 _DELTA_LOG = "_delta_log"
 
 #: the columns of layouts that have no names of their own
 _LAYOUTS = {
     GPX: ("id", "time", "lon", "lat", "name", "elevation"),
-    KML: ("id", "time", "lon", "lat", "file"),
+    **dict.fromkeys((KML, GEOJSON, MFJSON), ("id", "time", "lon", "lat", "file")),
     GEOLIFE: ("id", "time", "lon", "lat", "altitude_feet", "file"),
     GTFS: ("id", "time", "lon", "lat", "route", "trip", "speed", "bearing"),
 }
@@ -208,6 +212,8 @@ def read_frame(spark: SparkSession, source: Input) -> DataFrame:
         KML: _read_kml,
         GEOLIFE: _read_geolife,
         GTFS: _read_gtfs,
+        GEOJSON: _read_geojson,
+        MFJSON: _read_mfjson,
     }
     return readers[source.format](spark, source)
 
@@ -293,8 +299,20 @@ def _read_gpx(spark: SparkSession, source: Input) -> DataFrame:
     return _read_whole_files(spark, source, schema, gpx_rows)
 
 
+#: what files say as text, and their name
+_TEXTS = "id string, time string, lon string, lat string, file string"
+
+
 def _read_kml(spark: SparkSession, source: Input) -> DataFrame:
-    return _read_whole_files(spark, source, "id string, time string, lon string, lat string, file string", kml_rows)
+    return _read_whole_files(spark, source, _TEXTS, kml_rows)
+
+
+def _read_geojson(spark: SparkSession, source: Input) -> DataFrame:
+    return _read_whole_files(spark, source, _TEXTS, lambda path, content: geojson_rows(_name(path), content))
+
+
+def _read_mfjson(spark: SparkSession, source: Input) -> DataFrame:
+    return _read_whole_files(spark, source, _TEXTS, lambda path, content: mfjson_rows(_name(path), content))
 
 
 def _read_gtfs(spark: SparkSession, source: Input) -> DataFrame:

@@ -17,6 +17,7 @@ from slipstream._moving.plane import Plane
 from slipstream._moving.systems import WGS84, System
 from slipstream._trajectories import trip_rules
 from slipstream._trajectories.assembling import GIVEN, NUMBER, REASON, TIME, TRIP, X, Y
+from slipstream._trajectories.travelling_values import Values, parse_values, read_value
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -39,6 +40,7 @@ class Mapping:
     x: str = ""  # the longitude, or the coordinate to the east; found by its name unless it is given
     y: str = ""
     keep: tuple[str, ...] = ()
+    values: Values = ()  # columns that become values over time
     crs: str = WGS84  # of the coordinates; empty for metres in a plane without a name
     time_unit: str = ""  # of times that are numbers
     time_format: str = ""  # of times that are text, as Spark's patterns
@@ -54,10 +56,11 @@ class Mapping:
                 expected=[*UNITS],
             )
         _check_zone(self.time_zone)
-        if taken := [name for name in self.keep if name.lower() in _TAKEN]:
+        named = [*self.keep, *(name for name, _ in self.values)]
+        if taken := [name for name in named if name.lower() in _TAKEN or named.count(name) > 1]:
             raise BadArgument(
-                f"keep: {', '.join(taken)}: trips have a column of that name already.",
-                hint="Rename it in the table first.",
+                f"{taken[0]}: trips have a column of that name already.",
+                hint="Rename it in the table, and name it once, in keep or in values.",
                 code="duplicate-name",
                 found=taken[0],
             )
@@ -72,10 +75,15 @@ class Mapping:
         """Whether coordinates are longitudes and latitudes."""
         return self.system is not None and self.system.is_geographic
 
+    @property
+    def travelling(self) -> tuple[str, ...]:
+        """The names of the columns that become values over time."""
+        return tuple(name for name, _ in self.values)
+
     def find(self, columns: Sequence[str], where: str) -> Mapping:
         """Return the mapping with all columns named; refuse those that the table does not have."""
         found = self if self.x else self._guess(columns, where)
-        names = (found.id, found.time, found.x, found.y, *found.keep)
+        names = (found.id, found.time, found.x, found.y, *found.keep, *found.travelling)
         if missing := [name for name in names if name not in columns]:
             raise BadArgument(
                 f"{where}: no column {', '.join(map(repr, missing))}.",
@@ -118,6 +126,7 @@ def make_mapping(
     y: str,
     crs: str | int | Plane | None,
     keep: Sequence[str],
+    values: Sequence[str] | dict[str, str],
     unit: str,
     form: str,
     zone: str,
@@ -139,7 +148,7 @@ def make_mapping(
             code="conflicting-options",
         )
     name = system.name if system else ""
-    return Mapping(id, time, lon or x, lat or y, tuple(keep), name, unit, form, zone)
+    return Mapping(id, time, lon or x, lat or y, tuple(keep), parse_values(values), name, unit, form, zone)
 
 
 def _check_zone(name: str) -> None:
@@ -155,7 +164,7 @@ def _check_zone(name: str) -> None:
 
 
 def read_positions(frame: DataFrame, mapping: Mapping) -> DataFrame:
-    """Return the positions of a table: id, time, x, y, columns to keep, and why a row cannot be used.
+    """Return the positions of a table: id, time, x, y, columns to keep, values, and why a row cannot be used.
 
     A row that cannot be used has its original values, as text, in ``given``.
     """
@@ -168,6 +177,7 @@ def read_positions(frame: DataFrame, mapping: Mapping) -> DataFrame:
     x, y = (_read_number(raw[name], kinds[name]) for name in (mapping.x, mapping.y))
     texts = [_text(raw[name]) for name in (mapping.time, mapping.x, mapping.y)]
     columns = [id_.alias("id"), time.alias(TIME), x.alias(X), y.alias(Y), *map(_column, mapping.keep)]
+    columns += [read_value(_column(name), name, kinds[name], kind).alias(name) for name, kind in mapping.values]
     given = sf.concat_ws(", ", *(sf.coalesce(text, sf.lit("")) for text in texts))
     reason = _reason(mapping)
     return (

@@ -1,10 +1,20 @@
 // A labelled quantity, for use in a list.
 import type { ReactNode } from "react";
+import { Tip } from "./tip";
 
-export function Figure({ name, value, unit, alarm }: { name: string; value: ReactNode; unit?: string; alarm?: boolean }) {
+interface Props {
+  name: string;
+  value: ReactNode;
+  unit?: string;
+  alarm?: boolean;
+  /** what the name means */
+  tip?: string;
+}
+
+export function Figure({ name, value, unit, alarm, tip }: Props) {
   return (
     <div className={`figure ${alarm ? "alarm" : ""}`}>
-      <dt>{name}</dt>
+      <dt>{tip ? <Tip text={tip}>{name}</Tip> : name}</dt>
       <dd>
         {value} {unit && <small>{unit}</small>}
       </dd>

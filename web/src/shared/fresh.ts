@@ -28,3 +28,12 @@ export function useFresh<T>(path: string | undefined, when: unknown): Fresh<T> {
   }, [path, when]);
   return answer.path === path ? answer : { data: undefined, problem: undefined };
 }
+
+/** The last known value, until the next response arrives. */
+export function useLatest<T>(fresh: T | undefined, of: unknown): T | undefined {
+  const [kept, setKept] = useState<{ of: unknown; data: T }>();
+  useEffect(() => {
+    if (fresh !== undefined) setKept({ of, data: fresh });
+  }, [fresh, of]);
+  return fresh ?? (kept?.of === of ? kept?.data : undefined);
+}

@@ -9,11 +9,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from slipstream._api.trips.joins import parse_metres
+from slipstream._network.boxes.movement.encounters import Convoys, MeetingPeriods
 from slipstream._network.boxes.movement.fences import Arrivals, Dwelling, Entering, Near, Travelled
 from slipstream._network.boxes.movement.in_order import InOrder
+from slipstream._network.boxes.movement.stopping import Stopping
+from slipstream._tools import durations
 
 if TYPE_CHECKING:
-    from slipstream._api.streaming.streams import Stream
+    from slipstream._api.streaming.streams import Duration, Stream
+    from slipstream._api.trips.joins import Distance
     from slipstream._network.boxes.movement.zones import Zone
     from slipstream._network.boxes.operators import Operator
 
@@ -88,6 +93,74 @@ class Fences(ABC):
         ['id', 'time', 'x', 'y']
         """
         return self._watch(Dwelling(x, y, id, time, zone=zone, least=least, plane=not degrees))
+
+    def stops(
+        self, metres: float, least: int, *, id: str = "id", time: str = "time", x: str = "x", y: str = "y"
+    ) -> Stream:
+        """Return the tuples at which an id has stayed within ``metres`` for ``least``, and ``since`` when.
+
+        ``output("ended")`` has the first tuples after stops, and ``until`` when each lasted. Positions are in metres.
+
+        >>> import slipstream as ss
+        >>> columns = {"id": "string", "time": "bigint", "x": "double", "y": "double"}
+        >>> ss.read("kafka://broker:9092/positions", columns).stops(20, 300).columns
+        ['id', 'time', 'x', 'y', 'since']
+        """
+        return self._watch(Stopping(x, y, id, time, metres=float(metres), least=least, plane=True))
+
+    def meetings(
+        self,
+        distance: Distance,
+        *,
+        duration: Duration = 0,
+        gap: Duration = 300,
+        id: str = "id",
+        time: str = "time",
+        x: str = "x",
+        y: str = "y",
+    ) -> Stream:
+        """Return the meetings of ids: times without a break during which two are within ``distance`` of each other.
+
+        A meeting is told when it has lasted for ``duration``. ``output("ended")`` has meetings that are over, with the
+        smallest distance, when ``gap`` has passed: a longer silence ends a trip. Positions are in metres and times in
+        seconds, and all of them in order (:meth:`in_order`). :func:`slipstream.meetings` finds the same in trips.
+
+        >>> import slipstream as ss
+        >>> columns = {"id": "string", "time": "bigint", "x": "double", "y": "double"}
+        >>> met = ss.read("kafka://broker:9092/positions", columns).meetings("50 m", duration="1 minute")
+        >>> met.columns, met.output("ended").columns[2:]
+        (['id', 'other_id', 'begin', 'time'], ['begin', 'end', 'nearest', 'nearest_at'])
+        """
+        least, silence = float(durations.seconds(duration, "duration")), float(durations.seconds(gap, "gap"))
+        return self._watch(MeetingPeriods(id, time, x, y, parse_metres(distance), silence, least))
+
+    def convoys(
+        self,
+        distance: Distance,
+        *,
+        duration: Duration,
+        size: int = 2,
+        gap: Duration = 300,
+        id: str = "id",
+        time: str = "time",
+        x: str = "x",
+        y: str = "y",
+    ) -> Stream:
+        """Return who travels together: at least ``size`` ids that stay connected for ``duration`` without a break.
+
+        Two ids are connected while they are within ``distance`` of each other. A convoy is a tuple for each of its ids,
+        told ``gap`` after it has lasted long enough, when all positions of that time are known; ``output("ended")`` has
+        those that are over. Positions are in metres and times in seconds, and all of them in order (:meth:`in_order`).
+        :func:`slipstream.convoys` finds the same in trips.
+
+        >>> import slipstream as ss
+        >>> columns = {"id": "string", "time": "bigint", "x": "double", "y": "double"}
+        >>> cars = ss.read("kafka://broker:9092/positions", columns)
+        >>> cars.convoys("50 m", duration="10 minutes", size=3).output("ended").columns
+        ['convoy', 'id', 'begin', 'end']
+        """
+        least, silence = float(durations.seconds(duration, "duration")), float(durations.seconds(gap, "gap"))
+        return self._watch(Convoys(id, time, x, y, parse_metres(distance), silence, least, size))
 
     def arrives(
         self,

@@ -21,7 +21,8 @@ from slipstream._errors import BadArgument, BadInput
 from slipstream._feeds.tuples import FIELDS
 from slipstream._io.formats.encodings import CSV, JSON, PARQUET, TEXT, TRAIN, find_first_file, guess_encoding
 from slipstream._io.named_feeds import KAFKA, TCP, Definition, Feed, make_feed
-from slipstream._io.readers.user_sources import Source, UserFeed
+from slipstream._io.readers.user_feeds import UserFeed
+from slipstream._io.readers.user_sources import Source
 from slipstream._network.algebra import Schema
 from slipstream._network.column_types import spark_schema
 from slipstream._network.running.filling import is_run

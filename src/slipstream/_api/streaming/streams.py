@@ -43,6 +43,7 @@ from slipstream._network.algebra import Table as StoredTable
 from slipstream._network.boxes import operators
 from slipstream._network.boxes.cuboids import CuboidLookup, CuboidQuery, Keep
 from slipstream._network.boxes.match import Match
+from slipstream._network.boxes.movement.speeding import Speeding
 from slipstream._network.boxes.operators import UNKNOWN, Operator
 from slipstream._network.boxes.priced_zones import read_zones
 from slipstream._network.boxes.toll import REJECTS, Toll
@@ -519,11 +520,13 @@ class Stream(Fences):
         lag: Duration = 30,
         lateness: Duration = 0,
         noise: float = 10.0,
+        degrees: bool = False,
     ) -> Stream:
         """Add to each position the road that the vehicle was on, at most ``lag`` later in the time of the stream.
 
-        ``x`` and ``y`` are metres in the plane of the roads. The answers are those of :meth:`slipstream.Roads.match`
-        with the same lag. ``output("rejects")`` has the tuples that could not be used.
+        ``x`` and ``y`` are metres in the plane of the roads or, with ``degrees``, longitudes and latitudes. The answers
+        are those of :meth:`slipstream.Roads.match` with the same lag. ``output("rejects")`` has the tuples that could
+        not be used.
 
         >>> import slipstream as ss
         >>> size = open("town.csv", "w").write("Id,Vmax,X1,Y1,X2,Y2\\n1,50,0,0,900,0\\n")
@@ -535,7 +538,30 @@ class Stream(Fences):
         from slipstream._api.trips.roads import find_folder
 
         waits, late = durations.seconds(lag, "lag"), durations.seconds(lateness, "lateness")
-        return self._with(Match(find_folder(roads), id, time, x, y, float(waits), float(late), noise))
+        return self._with(Match(find_folder(roads), id, time, x, y, float(waits), float(late), noise, degrees))
+
+    def speeding(
+        self,
+        over: float = 0.0,
+        *,
+        seconds: float = 10.0,
+        id: str = "id",
+        time: str = "time",
+    ) -> Stream:
+        """Return the positions at which a vehicle is more than ``over`` km/h faster than the limit.
+
+        The stream is one of matched positions (:meth:`match`). The speed, as ``speed_kmh``, is measured over at least
+        ``seconds`` between positions on one stretch, and the limit is the highest one in between.
+        :meth:`slipstream.Roads.speeding` finds the same in trips.
+
+        >>> import slipstream as ss
+        >>> size = open("town.csv", "w").write("Id,Vmax,X1,Y1,X2,Y2\\n1,50,0,0,900,0\\n")
+        >>> roads = ss.Roads.read("town.csv").save("roads", overwrite=True)
+        >>> cars = ss.read("kafka://broker:9092/cars", {"id": "string", "time": "bigint", "x": "double", "y": "double"})
+        >>> cars.match(roads).speeding(over=10).columns[-1]
+        'speed_kmh'
+        """
+        return self._with(Speeding(id, time, float(over), float(seconds)))
 
     # --- making more of them
 

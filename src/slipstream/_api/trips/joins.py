@@ -12,6 +12,7 @@ from slipstream._api.trips.trip_origins import TRIP
 from slipstream._api.trips.trips import Trips
 from slipstream._errors import BadArgument
 from slipstream._moving import types
+from slipstream._moving.mixing import refuse_mixed_tables
 from slipstream._tools.durations import seconds
 
 if TYPE_CHECKING:
@@ -175,6 +176,7 @@ def passes(
     from slipstream._joins import zones as plans
 
     metres, micros = parse_metres(distance), _parse_micros(duration)
+    rows = _read_trips(trips, "trips", id, trip)
     places = _select(zones, "zones", zone_id, zone, "Zone", (types.REGION, types.POINT))
     if metres and types.REGION.sql == places.schema["Zone"].dataType.simpleString():
         raise BadArgument(
@@ -182,7 +184,8 @@ def passes(
             hint="Leave out distance=, or use a column of points.",
             code="conflicting-options",
         )
-    return plans.passes(_read_trips(trips, "trips", id, trip), places, metres or types.REACH, micros)
+    refuse_mixed_tables("trips and zones", (rows, places.withColumnRenamed("Zone", TRIP)), TRIP)
+    return plans.passes(rows, places, metres or types.REACH, micros)
 
 
 def parse_metres(distance: Distance) -> float:
@@ -230,6 +233,8 @@ def _find_meetings(
             hint="Cast one of them.",
             code="bad-type",
         )
+    if other is not None:
+        refuse_mixed_tables("first and second", (one, other), TRIP)
     return meetings(one, other, near)
 
 

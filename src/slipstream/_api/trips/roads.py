@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
     from slipstream._api.streaming.streams import Duration, Table
+    from slipstream._roads.matching.model import Model
 
 
 @dataclass(frozen=True)
@@ -105,19 +106,67 @@ class Roads:
 
         return self._make_function(noise, lag)(sf.col(trip) if isinstance(trip, str) else trip)
 
+    def speeding(
+        self,
+        trip: Column | str,
+        *,
+        over: float = 0.0,
+        seconds: float = 10.0,
+        noise: float = 10.0,
+        lag: Duration | None = None,
+    ) -> Column:
+        """Return a column of where moving points are more than ``over`` km/h faster than the limit of their edge.
+
+        An array of t, edge, speed_kmh and limit_kmh. The speed is measured over at least ``seconds``, between
+        matched positions; the limit is the highest one in between. :meth:`slipstream.Stream.speeding` finds the same.
+
+        >>> import slipstream as ss
+        >>> size = open("town.csv", "w").write("Id,Vmax,X1,Y1,X2,Y2\\n1,50,0,0,900,0\\n2,50,900,0,900,500\\n")
+        >>> roads = ss.Roads.read("town.csv").save("roads", overwrite=True)
+        >>> van = ss.MovingPoint.from_wkt("[POINT(9 4)@2026-05-04 08:00:00, POINT(598 -3)@2026-05-04 08:00:40]")
+        >>> trips = ss.Trips.from_points({"van": van}).to_spark()
+        >>> found = trips.select(roads.speeding("Trip").alias("s")).selectExpr("inline(s)")
+        >>> found.select("edge", "speed_kmh", "limit_kmh").toPandas()
+           edge  speed_kmh  limit_kmh
+        0     0      53.01       50.0
+        """
+        from pyspark.sql import functions as sf
+
+        column = sf.col(trip) if isinstance(trip, str) else trip
+        return self._speeding(seconds, noise, lag)(column, sf.lit(float(over)))
+
     def register(self, spark: SparkSession, name: str = "match", *, noise: float = 10.0) -> None:
-        """Make :meth:`match` a SQL function of a session: ``SELECT match(Trip).points FROM trips``."""
+        """Make :meth:`match` and :meth:`speeding` SQL functions of a session.
+
+        ``SELECT match(Trip).points FROM trips`` and ``SELECT speeding(Trip, 10D) FROM trips``.
+        """
         spark.udf.register(name, self._make_function(noise, None))
+        spark.udf.register("speeding", self._speeding(10.0, noise, None))
+
+    def _speeding(self, seconds: float, noise: float, lag: Duration | None) -> Callable[..., Column]:
+        from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
+
+        from slipstream._roads.matching.match_columns import speeding_column
+        from slipstream._roads.matching.speeding import SPEEDING_SQL
+        from slipstream._spark import workers
+
+        folder, model = find_folder(self), _model(noise, lag)
+
+        def speeding(trip: pa.Array, over: pa.Array) -> pa.Array:
+            return speeding_column(folder, model, seconds, trip, over)
+
+        speeding.__annotations__ = dict.fromkeys(("trip", "over", "return"), pa.Array)
+        workers.use_this_python()
+        made: Callable[..., Column] = arrow_udf(speeding, SPEEDING_SQL)
+        return made
 
     def _make_function(self, noise: float, lag: Duration | None) -> Callable[..., Column]:
         from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
 
         from slipstream._roads.matching.match_columns import RESULT_SQL, match_column
-        from slipstream._roads.matching.model import Model
         from slipstream._spark import workers
 
-        folder = find_folder(self)
-        model = Model(noise=noise, lag=None if lag is None else float(durations.seconds(lag, "lag")))
+        folder, model = find_folder(self), _model(noise, lag)
 
         def match(trip: pa.Array) -> pa.Array:
             return match_column(folder, model, trip)
@@ -152,6 +201,12 @@ class Roads:
 
     def __repr__(self) -> str:
         return f"<Roads {self._where}: {self._network.nodes:,} nodes, {self._network.edges:,} edges>"
+
+
+def _model(noise: float, lag: Duration | None) -> Model:
+    from slipstream._roads.matching.model import Model
+
+    return Model(noise=noise, lag=None if lag is None else float(durations.seconds(lag, "lag")))
 
 
 def find_folder(roads: Roads | str | Path) -> str:

@@ -40,6 +40,7 @@ def trajectories(
     crs: str | int | Plane | None = None,
     to: str | int | Plane | None = None,
     keep: Sequence[str] = (),
+    values: Sequence[str] | dict[str, str] = (),
     time_unit: str = "",
     time_format: str = "",
     time_zone: str = "UTC",
@@ -57,8 +58,9 @@ def trajectories(
     Parameters
     ----------
     positions
-        A DataFrame of Spark or pandas, an Arrow table, or a path: CSV, Parquet, a Delta table, GPX files, a folder in
-        GeoLife's layout, or VehiclePositions of GTFS-realtime (needs ``pip install '.[gtfs]'``).
+        A DataFrame of Spark or pandas, a GeoDataFrame of points, an Arrow table, or a path: CSV, Parquet, a Delta
+        table, GPX or KML files, a folder in GeoLife's layout, GeoJSON with times, MF-JSON, or VehiclePositions of
+        GTFS-realtime (needs ``pip install '.[gtfs]'``).
     id, time, lon, lat
         The names of the columns. If lon and lat are not given, columns named lon, longitude or lng and lat or latitude
         are used. An id is text or a whole number.
@@ -77,11 +79,16 @@ def trajectories(
         UTM zone of most positions. Positions that it does not cover are rejected as ``outside``.
     keep
         More columns to keep; a trip has the values of its first position.
+    values
+        Columns that change during a trip, such as ``["fuel", "door"]``. Each becomes a value over time beside the trip:
+        a ``tfloat`` that changes linearly if it has fractions, otherwise a ``tint``, ``tbool`` or ``ttext`` that holds
+        until the next position. ``{"fuel": "tfloat"}`` says which, as for CSV, whose columns are text. Positions
+        without a value, or with one that is not of the type, have none.
     time_unit, time_format, time_zone
         The unit of times that are numbers: s, ms, us or ns since 1970. The pattern of times that are text and not in
         ISO 8601, as Spark writes it: "dd/MM/yyyy HH:mm:ss". The time zone of times that name none.
     format
-        csv, parquet, delta, gpx, geolife or gtfs. By default the names of the files decide.
+        csv, parquet, delta, gpx, kml, geolife, gtfs, geojson or mfjson. By default the names of the files decide.
     as_of
         The version of a Delta table: a number or an instant.
 
@@ -98,10 +105,15 @@ def trajectories(
     <Trips positions: 2>
     >>> trips.crs, trips.counts["rejects: duplicate"]
     ('EPSG:32633', 1)
+    >>> fuelled = ss.trajectories(positions.assign(fuel=[5.0, 4.0, 4.0, 3.0]), id="vin", time="ts", values=["fuel"])
+    >>> fuelled.where("number = 1").to_spark().selectExpr("twavg(fuel) AS litres").first()
+    Row(litres=4.5)
     >>> trips.where("number = 1").to_spark().selectExpr("id", "round(travelled(Trip)) AS metres").toPandas()
           id  metres
     0  van-1   822.0
     """
+    if hasattr(positions, "geometry") and hasattr(positions, "set_geometry"):
+        positions, x, y, crs = _split_geometry(positions, time, x or y or crs)
     mapping = make_mapping(
         id=id,
         time=time,
@@ -111,6 +123,7 @@ def trajectories(
         y=y,
         crs=crs,
         keep=keep,
+        values=values,
         unit=time_unit,
         form=time_format,
         zone=time_zone,
@@ -121,6 +134,32 @@ def trajectories(
     frame, where = _open(positions, format, as_of, mapping)
     mapping = mapping.find(frame.columns, where)
     return Trips(Computed(where, build(frame, mapping, rules, to=to, units=units)))
+
+
+def _split_geometry(frame: Any, time: str, others: str | int | Plane | None) -> tuple[PandasFrame, str, str, str]:
+    """Return a GeoDataFrame as a plain one, with its points as columns of coordinates in its reference system."""
+    points, plain = frame.geometry, frame.drop(columns=frame.geometry.name)
+    if time not in plain.columns and plain.index.name == time:
+        plain = plain.reset_index()
+    if others:
+        raise BadArgument(
+            "x, y and crs are for tables; a GeoDataFrame has points and a reference system.",
+            hint="Leave them out, or drop its geometry.",
+            code="conflicting-options",
+        )
+    if kinds := sorted(set(points.geom_type.dropna()) - {"Point"}):
+        raise BadArgument(
+            f"positions: a geometry is a {kinds[0]}, not a Point.", hint="A position is a point.", code="bad-type"
+        )
+    if points.crs is None:
+        raise BadArgument(
+            "positions: the GeoDataFrame has no reference system.",
+            hint='Set it: frame.set_crs("EPSG:4326").',
+            code="bad-coordinates",
+        )
+    names = (f"{points.name} x", f"{points.name} y")
+    places = {name: part.to_numpy() for name, part in zip(names, (points.x, points.y), strict=True)}
+    return plain.assign(**places), *names, points.crs.to_wkt()
 
 
 def _open(

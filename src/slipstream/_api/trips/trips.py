@@ -24,6 +24,7 @@ from slipstream._tools.files.locations import local
 from slipstream._trajectories import trip_maps
 from slipstream._trajectories.data import Data, write
 from slipstream._trajectories.exchange.interchange import export
+from slipstream._trajectories.exchange.meos import common_system, from_pymeos, to_pymeos
 from slipstream._trajectories.exchange.tables import is_temporal, read_temporal
 
 if TYPE_CHECKING:
@@ -104,8 +105,10 @@ class Trips:
             return cls(StoredTrips(Data.open(place)))
         if is_temporal(place):
             return cls(Recorded(str(place), *read_temporal(place)))
-        crs = System.parse(plane).name if plane else ""
-        return cls._from_recording(str(place), Reading(format, plane, id, time, x, y, trip, units).read(place), crs)
+        reading = Reading(format, plane, id, time, x, y, trip, units)
+        found = reading.read(place)
+        crs = System.parse(plane).name if plane else common_system(str(place), reading.srids)
+        return cls._from_recording(str(place), found, crs)
 
     @classmethod
     def from_points(cls, points: Mapping[str, MovingPoint], *, crs: str | Plane = "") -> Trips:
@@ -128,6 +131,21 @@ class Trips:
         """Convert a TrajectoryCollection of MovingPandas in metres."""
         crs = next((_find_crs(one.df) for one in collection), "")
         return cls.from_points(tracks.from_movingpandas(collection, units=units), crs=crs)
+
+    @classmethod
+    def from_pymeos(cls, points: Mapping[str, Any]) -> Trips:
+        """Convert temporal points of PyMEOS, by ``id``: instants, sequences or sets of them, in metres.
+
+        >>> import pymeos
+        >>> import slipstream as ss
+        >>> pymeos.pymeos_initialize()
+        >>> van = pymeos.TGeomPointSeq("SRID=32633;[POINT(0 0)@2026-05-04 08:00:00, POINT(3 4)@2026-05-04 08:01:00]")
+        >>> trips = ss.Trips.from_pymeos({"van": van})
+        >>> trips.crs, trips.to_points()["van"].length
+        ('EPSG:32633', 5.0)
+        """
+        found, crs = from_pymeos(points)
+        return cls._from_recording("PyMEOS", found.items(), crs)
 
     @classmethod
     def _from_recording(cls, where: str, trips: Iterable[tuple[str, MovingPoint]], crs: str = "") -> Trips:
@@ -221,6 +239,18 @@ class Trips:
     def to_movingpandas(self, crs: str | None = None, id: str = "id") -> Any:
         """Return a TrajectoryCollection; needs MovingPandas. ``crs`` is by default that of the trips."""
         return tracks.to_movingpandas(self.to_points(id), crs or self.crs or None)
+
+    def to_pymeos(self, id: str = "id") -> dict[Any, Any]:
+        """Return temporal points of PyMEOS by ``id``, with the SRID of the trips; needs PyMEOS.
+
+        >>> import pymeos
+        >>> import slipstream as ss
+        >>> pymeos.pymeos_initialize()
+        >>> van = ss.MovingPoint.from_wkt("[POINT(0 0)@2026-05-04 08:00:00, POINT(3 4)@2026-05-04 08:01:00]")
+        >>> ss.Trips.from_points({"van": van}, crs="EPSG:32633").to_pymeos()["van"].length()
+        5.0
+        """
+        return to_pymeos(self.to_points(id), self.crs)
 
     def to_lonlat(self, spark: SparkSession | None = None) -> DataFrame:
         """Return the positions of the trips as a Spark DataFrame: id, time, lon and lat, in degrees (WGS 84).

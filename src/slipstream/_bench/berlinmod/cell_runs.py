@@ -14,10 +14,11 @@ import pyarrow as pa
 from pyarrow import csv
 
 from slipstream._bench.berlinmod.batch_evaluation import Evaluation
-from slipstream._bench.berlinmod.cells import ANSWERS, CONTINUOUS, SCHEMA, SNAPSHOT, SOURCE, Cell
+from slipstream._bench.berlinmod.cells import ANSWERS, CONTINUOUS, SNAPSHOT, SOURCE, Cell
+from slipstream._bench.berlinmod.event_files import SCHEMA, EventFile
 from slipstream._bench.berlinmod.position_events import Events
 from slipstream._bench.berlinmod.query_parameters import Parameters
-from slipstream._io.readers.user_sources import Source, Tuples, UserFeed
+from slipstream._io.readers.user_feeds import UserFeed
 from slipstream._network.boxes.movement.meetings import count_meetings
 from slipstream._network.column_types import plain_schema
 from slipstream._network.planning.compiler import Compiled, compile_rows
@@ -29,42 +30,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ENGINE = "slipstream"
-#: events in a batch; each batch has a cost of its own
-PER_BATCH = 1 << 20
-#: and where each event has many answers
+#: events in a batch where each has many answers
 PER_BATCH_OF_MEETINGS = 2_000
 #: the events of the run that starts workers, before the first that is measured
 _WARM_UP = 2_000
-
-
-class EventFile(Source):
-    """The prepared events: a file with their columns, which tasks map into memory."""
-
-    schema = SCHEMA
-
-    def __init__(self, path: str, count: int, per_batch: int = PER_BATCH) -> None:
-        self.path, self.count, self.per_batch = path, count, per_batch
-
-    @classmethod
-    def write(cls, events: Events, path: Path) -> EventFile:
-        """Write the columns of events."""
-        table = events.table()
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
-        return cls(str(path), len(events))
-
-    def latest(self, start: int) -> int:
-        """As many events as a batch takes."""
-        return min(start + self.per_batch, self.count)
-
-    def has_ended(self, position: int) -> bool:
-        """After the last event."""
-        return position == self.count
-
-    def read(self, start: int, end: int) -> Tuples:
-        """Some of the events."""
-        with pa.memory_map(self.path) as source:
-            return pa.ipc.open_file(source).read_all().slice(start, end - start)
 
 
 @dataclass
@@ -149,7 +118,7 @@ class Bench:
     def _run(self, cell: Cell, events: Events, *, keeps: bool) -> tuple[float, Sink]:
         """Run a query from its start to its end; returns how long that took, and what the sink got."""
         with TemporaryDirectory(dir=temporary.folder()) as work:
-            source = EventFile.write(events, Path(work) / "events.arrow")
+            source = EventFile.write(events.table(), Path(work) / "events.arrow")
             if is_limited(cell):
                 source.per_batch = PER_BATCH_OF_MEETINGS
             made, sink = self._compile(cell, source), Sink(keeps)

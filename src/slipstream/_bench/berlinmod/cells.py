@@ -26,7 +26,6 @@ CONTINUOUS, WINDOWED, SNAPSHOT = FORMS
 SNAPSHOTS = ("active", "complete")
 ANSWERS, LATE = "answers", "late"
 SOURCE = "events"
-SCHEMA = {"vehicle_id": "bigint", "t": "bigint", "lon": "double", "lat": "double"}
 _AT = "at"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -63,6 +64,28 @@ Conf = Annotated[
 Json = Annotated[
     bool,
     typer.Option("--json", callback=set_json, help="Print the result, or the error, as JSON."),
+]
+
+
+EXPORTER = "slipstream._runtime.exporter"
+
+
+def _set_metrics(where: str) -> str:
+    if where or EXPORTER in sys.modules:  # nobody else waits for its imports
+        from slipstream._runtime.exporter import Where, export_to
+
+        export_to(Where.parse(where) if where else None)
+    return where
+
+
+Metrics = Annotated[
+    str,
+    typer.Option(
+        "--metrics",
+        callback=_set_metrics,
+        metavar="WHERE",
+        help="Metrics for Prometheus while the job runs: a PORT or HOST:PORT to serve them at, or a FILE.prom.",
+    ),
 ]
 
 

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from slipstream._errors import BadArgument, SlipstreamError, classify
 from slipstream._spark import session
-from slipstream._tools import progress
+from slipstream._tools import command_line, progress
 
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
@@ -91,7 +91,7 @@ def set_log_file(file: Path | None) -> None:
             f"--log-file {file}: {error.strerror}.", hint="Give a file that can be written.", code=classify(error)
         ) from error
     _now.log_file = file
-    logging.getLogger(progress.LOGGER).info("slipstream %s", " ".join(_hide_secrets(sys.argv[1:])))
+    logging.getLogger(progress.LOGGER).info("slipstream %s", " ".join(command_line.hide_secrets(sys.argv[1:])))
 
 
 def report(error: SlipstreamError, log: Path | None) -> None:
@@ -116,17 +116,6 @@ def name_log(log: Path) -> None:
     """Print the path of Spark's own messages."""
     where = f"Spark's own messages, kept for a day: {_escape(str(log))}"
     Console(stderr=True).print(where, highlight=False, soft_wrap=True)
-
-
-def _hide_secrets(words: list[str]) -> list[str]:
-    """A command line without the values of Kafka's settings, which may be passwords.
-
-    >>> _hide_secrets(["--kafka-config", "sasl.password=x", "--kafka-config=a=b", "-o", "out"])
-    ['--kafka-config', '...', '--kafka-config=...', '-o', 'out']
-    """
-    option, before = "--kafka-config", ["", *words]
-    hidden = [f"{option}=..." if word.startswith(f"{option}=") else word for word in words]
-    return ["..." if last == option else word for last, word in zip(before, hidden, strict=False)]
 
 
 def _append_spark_log(file: Path) -> None:

@@ -19,7 +19,7 @@ from slipstream._cli.common.input_options import (
     Reading,
     SchemaRegistry,
 )
-from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, start_spark
+from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, Metrics, check_rejects, show, start_spark
 from slipstream._cli.common.overwriting import HINT, Afresh, clear_job
 from slipstream._cli.common.toll_jobs import CompactEvery
 from slipstream._cli.common.user_functions import Functions
@@ -87,6 +87,7 @@ def run_network(
     schema_registry: SchemaRegistry = "",
     compact_every: CompactEvery = 500,
     max_rejects: MaxRejects = 1.0,
+    metrics: Metrics = "",  # noqa: ARG001  (its callback)
     overwrite: Afresh = False,
     functions: Functions = None,
     as_json: Json = False,

@@ -18,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from slipstream._console.errors import Conflict
+from slipstream._console.jobs.states import is_at_work, state_of
 from slipstream._console.live.batch_health import (
     RECENT,
     BatchHealth,
@@ -31,7 +32,6 @@ from slipstream._console.live.notices import MinuteNotices, Notices
 from slipstream._console.live.published_city import PublishedCity
 from slipstream._console.live.toll_processes import EngineProcess, stop_clock
 from slipstream._console.live.vehicles import Lookup, SegmentMinute, VehicleDetail, has_snapshot
-from slipstream._console.overview import is_at_work, state_of
 from slipstream._console.workspace import Workspace
 from slipstream._feeds.clock import FULL_SPEED, Clock
 from slipstream._feeds.run import Run

@@ -31,9 +31,10 @@ _IS_NETWORK = re.compile(rb"""(?:^|[{,])[\s"']*network["']?\s*:""", re.MULTILINE
 _BEGINNING = 65_536
 
 
-def _files(workspace: Workspace, endings: tuple[str, ...]) -> dict[str, Path]:
-    files = (path for folder in _open_folders(workspace) for path in plain_files(folder) if path.suffix in endings)
-    return {workspace.name(path): path for path in islice(files, _MOST)}
+def files(workspace: Workspace, endings: tuple[str, ...]) -> dict[str, Path]:
+    """Return the files with certain endings in folders of the workspace, by name."""
+    found = (path for folder in _open_folders(workspace) for path in plain_files(folder) if path.suffix in endings)
+    return {workspace.name(path): path for path in islice(found, _MOST)}
 
 
 def _open_folders(workspace: Workspace) -> Iterator[Path]:
@@ -42,7 +43,7 @@ def _open_folders(workspace: Workspace) -> Iterator[Path]:
 
 def networks(workspace: Workspace) -> dict[str, Path]:
     """Return the network files, by name."""
-    return {name: path for name, path in _files(workspace, NETWORKS).items() if _is_network(path)}
+    return {name: path for name, path in files(workspace, NETWORKS).items() if _is_network(path)}
 
 
 def _is_network(path: Path) -> bool:
@@ -55,7 +56,7 @@ def _is_network(path: Path) -> bool:
 
 def recordings(workspace: Workspace) -> dict[str, Path]:
     """Return what a network can read: files of tuples, and simulated runs."""
-    return _files(workspace, RECORDINGS) | workspace.runs()
+    return files(workspace, RECORDINGS) | workspace.runs()
 
 
 def network(workspace: Workspace, name: str) -> Path:

@@ -75,13 +75,14 @@ class DataSet(NamedTuple):
 def data_sets(workspace: Workspace) -> dict[str, DataSet]:
     """Return the data sets and archives of the workspace, by name; a job has one for each archive output."""
     found: dict[str, DataSet] = {}
-    for name, folder in workspace.find(lambda folder: _is_berlinmod(folder) or is_archive(folder)).items():
+    for name, folder in workspace.find(lambda folder: is_berlinmod(folder) or is_archive(folder)).items():
         several = trip_outputs(folder) or [TRIPS]
         found |= {name if len(several) == 1 else f"{name}/{one}": DataSet(folder, one) for one in several}
     return found
 
 
-def _is_berlinmod(folder: Path) -> bool:
+def is_berlinmod(folder: Path) -> bool:
+    """Return whether a folder is a BerlinMOD data set."""
     return format_of(folder) == FORMAT
 
 
@@ -103,7 +104,7 @@ class Journeys:
     @classmethod
     def open(cls, data: DataSet) -> Journeys:
         """Read a data set."""
-        return cls._berlinmod(Dataset.open(data.folder)) if _is_berlinmod(data.folder) else cls._archive(*data)
+        return cls._berlinmod(Dataset.open(data.folder)) if is_berlinmod(data.folder) else cls._archive(*data)
 
     @classmethod
     def _berlinmod(cls, data: Dataset) -> Journeys:
@@ -240,10 +241,11 @@ def _table(folder: Path, columns: list[str]) -> pa.Table:
 
 
 def _find_id_column(folder: Path, output: str) -> str:
-    """Return the column that identifies vehicles, whose name depends on the archive output of a network."""
-    if output not in outputs.output_names(folder):
-        return "vid"
-    names = outputs.visible_files(folder, output).schema.names
+    """Return the column that identifies vehicles, whose name depends on what wrote the trips."""
+    if output in outputs.output_names(folder):
+        names = outputs.visible_files(folder, output).schema.names
+    else:
+        names = pq.read_schema(next((folder / TRIPS).rglob("*.parquet"))).names
     others = [name for name in names if name not in (TRIP, outputs.BATCH)]
     return "vid" if "vid" in names or not others else others[0]
 

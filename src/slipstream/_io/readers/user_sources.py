@@ -11,8 +11,8 @@ import base64
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyspark import cloudpickle
@@ -20,13 +20,6 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 
 from slipstream._errors import BadInput
 from slipstream._io.chunks import COLUMNS, LAST, Chunk, ChunkReader, Offset, narrow, to_arrow_stream
-from slipstream._io.formats.decoding import TYPES
-from slipstream._io.named_feeds import Feed
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from slipstream._io.chunks import Packing
 
 OPTION = "source"
 #: what ``Source.read`` may return
@@ -72,6 +65,9 @@ class Source:
 
     def table(self, types: Mapping[str, str], start: int, end: int) -> pa.Table:
         """Return what :meth:`read` does as a table with columns of these types."""
+        # the process that plans batches needs no types, and starts sooner without them
+        from slipstream._io.formats.decoding import TYPES
+
         found = self.read(start, end)
         columns = found if isinstance(found, pa.Table) else pa.table({k: _make_array(v) for k, v in found.items()})
         if missing := [name for name in types if name not in columns.column_names]:
@@ -177,40 +173,3 @@ class UserReader(ChunkReader):
             yield Chunk(0, arrived=partition.arrived, data=to_arrow_stream(narrow(table)))
         if partition.last:
             yield Chunk(1, LAST)
-
-
-@dataclass(frozen=True)
-class UserFeed(Feed):
-    """A user-defined source as the feed of a job."""
-
-    own: Source | None = None
-    types: Mapping[str, str] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Convert to JSON, for information: the source itself is given again when the job is resumed."""
-        return Feed(self.where, self.encoding, self.follow).to_dict()
-
-    @property
-    def has_no_end(self) -> bool:
-        """Whether the source is live: it does not define ``has_ended``."""
-        return self.own is None or type(self.own).has_ended is Source.has_ended
-
-    def check(self) -> None:
-        """Nothing can be checked before it is read."""
-
-    def source(
-        self,
-        folder: Path,  # noqa: ARG002
-        *,
-        openings: int = 0,
-        alone: bool = False,  # noqa: ARG002
-        control: str = "",
-        packing: Packing | None = None,  # noqa: ARG002
-    ) -> DataSource:
-        """A stream of chunks."""
-        pickled = base64.b64encode(cloudpickle.dumps(self.own)).decode()  # type: ignore[no-untyped-call]
-        given = UserSource(pickled, dict(self.types), openings, control)
-        return UserDataSource({OPTION: json.dumps(asdict(given))})
-
-    def connect(self, folder: Path) -> None:
-        """Nothing to connect."""

@@ -44,10 +44,10 @@ from slipstream._linear_road import output_tables, replay
 from slipstream._linear_road.answer_text import REJECTED, TEXT, check_texts
 from slipstream._linear_road.fast_forward import FastForward, check_minute
 from slipstream._linear_road.job.delivery import Delivery
-from slipstream._linear_road.job.query import IntakeStage, WriteStage, assemble, make_stages
+from slipstream._linear_road.job.query import IntakeStage, WriteStage, assemble, make_stages, name_operators
 from slipstream._linear_road.job.summary import FILE as SUMMARY
 from slipstream._linear_road.job.summary import summarise
-from slipstream._linear_road.job.toll_journal import Detail, last_batch
+from slipstream._linear_road.job.toll_journal import RESPONSE_LIMITS, Detail, last_batch, response_times
 from slipstream._linear_road.job.toll_layout import (
     ANSWERS,
     ANSWERS_AND_TRIPS,
@@ -74,7 +74,9 @@ from slipstream._linear_road.tasks.toll_stages import (
     trip_stage,
 )
 from slipstream._runtime import job, state_cache
+from slipstream._runtime.following import FollowedJob
 from slipstream._runtime.id_numbers import Names
+from slipstream._runtime.stage import Stage
 from slipstream._runtime.status import has_finished
 from slipstream._spark.session import activate, stateful_settings
 from slipstream._tools.progress import bar, say
@@ -288,11 +290,12 @@ class _Life(job.Life):
 
     def __init__(self, spark: SparkSession, out: Path, settings: Settings) -> None:
         self.spark, self.out, self.settings = spark, out, settings
-        self.doing = "archiving" if settings.name == ARCHIVE else "tolling"
+        self.doing, self.kind = "archiving" if settings.name == ARCHIVE else "tolling", settings.name
         self._clock = out / CHECKPOINT / CLOCK
         self._control = job.control(out)
         self._started = self._connected = False
         self._shown = 0
+        self._stages: tuple[str, ...] = ()
         self._advance: Callable[[int], None] = lambda _: None
 
     def run_to_end(self) -> dict[str, Any]:
@@ -324,6 +327,14 @@ class _Life(job.Life):
     @abstractmethod
     def begin(self, place: dict[str, Any]) -> None:
         """Start the source at a place."""
+
+    def follow(self, folder: Path) -> FollowedJob:
+        """Follow what the job commits; answers have limits."""
+        return FollowedJob(folder, response_times, RESPONSE_LIMITS if self.settings.name != ARCHIVE else {})
+
+    def stages(self) -> tuple[str, ...]:
+        """Return the operators of the query, from source to sink."""
+        return self._stages
 
     def is_warm(self, query: StreamingQuery) -> bool:
         """Return whether the openings are over."""
@@ -384,7 +395,12 @@ class _Life(job.Life):
         intake = IntakeStage(engine, layout, live=live, silence_ms=silence_ms, forward=forward)
         history = str(settings.history.absolute()) if settings.history else None
         stages = make_stages(engine, layout, history, _prepare_publication(self.out, settings, layout), intake)
-        return assemble(parcels, engine, layout, stages, self.write(engine, layout))
+        return self._assemble(parcels, engine, layout, stages)
+
+    def _assemble(self, rows: DataFrame, engine: str, layout: Layout, stages: list[Stage[Any]]) -> DataFrame:
+        write = self.write(engine, layout)
+        self._stages = name_operators(layout, stages, write)
+        return assemble(rows, engine, layout, stages, write)
 
     def write(self, engine: str, layout: Layout) -> WriteStage:
         """Return the stage that writes what the others produce."""
@@ -431,6 +447,7 @@ class _RunLife(_Life):
         super().__init__(spark, out, settings)
         self._run, self.source = run, name_source(run)
         self.total = self.until = settings.end_of(run)
+        self.pace = settings.speed
 
     def is_open(self, place: dict[str, Any]) -> bool:
         """Return whether the first second is next."""
@@ -455,7 +472,7 @@ class _RunLife(_Life):
         path = str(self._run.path.absolute())
         stages = make_stages(engine, layout, path, _prepare_publication(self.out, self.settings, layout))
         hops = replay.read_replay(self.spark, self._replay(path, layout, forward))
-        return layout, assemble(hops, engine, layout, stages, self.write(engine, layout))
+        return layout, self._assemble(hops, engine, layout, stages)
 
     def _replay(self, path: str, layout: Layout, forward: str) -> replay.Replay:
         return replay.Replay(
@@ -487,6 +504,7 @@ class _FeedLife(_Life):
         super().__init__(spark, out, settings)
         self.source = source
         self._feed = settings.open_feed(source)
+        self.pace = 1.0 if self._feed.has_no_end else FULL_SPEED
         # the first brings the state of a fast-forward
         self._openings = REHEARSALS if self._feed.has_no_end else min(settings.since, 1)
 
@@ -533,7 +551,7 @@ class _FrameLife(_Life):
 
     def __init__(self, spark: SparkSession, frame: DataFrame, name: str, out: Path, settings: Settings) -> None:
         super().__init__(spark, out, settings)
-        self._frame, self.source = frame, name
+        self._frame, self.source, self.pace = frame, name, 1.0
 
     def is_warm(self, query: StreamingQuery) -> bool:  # noqa: ARG002
         """Return True: it has no openings."""

@@ -34,6 +34,7 @@ from slipstream._linear_road.tasks.toll_stages import (
     toll_stage,
     trip_stage,
 )
+from slipstream._runtime.deferred import DeferredStage
 from slipstream._runtime.id_numbers import Register
 from slipstream._runtime.stage import Chain, Parallel, Stage, batch_number
 from slipstream._runtime.store import Store
@@ -282,20 +283,32 @@ def _toll_stages(
     return tolls, PublishingAccountStage(publication, engine, layout, run)
 
 
+def _group_by_operator(
+    engine: str, layout: Layout, stages: list[Stage[Any]], write: WriteStage
+) -> list[list[Stage[Any]]]:
+    """Return the stages of each operator, from source to sink: all in one with a single partition."""
+    if layout.named:
+        stages = [NameStage(engine, layout), *stages]
+    *others, last = stages
+    return [[*stages, write]] if layout.partitions == 1 else [*([stage] for stage in others), [last, write]]
+
+
+def name_operators(layout: Layout, stages: list[Stage[Any]], write: WriteStage) -> tuple[str, ...]:
+    """Return the names of the operators of a job, from source to sink."""
+    return tuple("+".join(one.name for one in group) for group in _group_by_operator("", layout, stages, write))
+
+
 def assemble(rows: DataFrame, engine: str, layout: Layout, stages: list[Stage[Any]], write: WriteStage) -> DataFrame:
     """Connect the stages to a source: one operator per key or, with a single partition, one operator in total.
 
     The last operator also writes: its rows have ``outputs.COLUMNS``.
     """
-    if layout.named:
-        stages = [NameStage(engine, layout), *stages]
-    *others, last = stages
+    *others, ending = _group_by_operator(engine, layout, stages, write)
     if layout.partitions == 1:
         # one task from the source to the files: with a single partition, Spark adds no exchange
-        rows, others, ending = rows.coalesce(1), [], [*stages, write]
-    else:
-        ending = [last, write]
-    for stage in others:
+        rows = rows.coalesce(1)
+    for (stage,) in others:
         columns = chunks.COLUMNS if isinstance(stage, NameStage) else COLUMNS
-        rows = rows.groupBy("key").transformWithState(stage, columns, "Append", "None")
-    return rows.groupBy("key").transformWithState(Chain(engine, ending), outputs.COLUMNS, "Append", "None")
+        rows = rows.groupBy("key").transformWithState(DeferredStage(stage), columns, "Append", "None")
+    chain = DeferredStage(Chain(engine, ending))
+    return rows.groupBy("key").transformWithState(chain, outputs.COLUMNS, "Append", "None")

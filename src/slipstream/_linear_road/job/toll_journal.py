@@ -13,8 +13,12 @@ from typing import Any
 from slipstream._errors import MALFORMED, BadInput
 from slipstream._io import outputs
 from slipstream._io.outputs import JOURNAL, RESCUE
+from slipstream._linear_road.answers import LIMITS, NAMES
 from slipstream._linear_road.schedule import Irregular
 from slipstream._tools.strict_json import decode_as
+
+#: how late each kind of answer may be, in seconds
+RESPONSE_LIMITS = dict(zip(NAMES, map(float, LIMITS), strict=True))
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,21 @@ class Batch:
     def emit_ms(self) -> int | None:
         """The largest Emit of its answers, in milliseconds of the run."""
         return max((1000 * time + response for _, time, _, response in self.answers), default=None)
+
+
+def response_times(line: outputs.Batch, pace: float) -> dict[str, float]:
+    """Return the longest response time of each kind of answer in a batch, in seconds of the wall clock.
+
+    >>> response_times(outputs.Batch(0, 0, detail={"answers": [[0, 30, 7, 1200], [0, 31, 2, 800]]}), pace=1.0)
+    {'toll': 1.2}
+    """
+    longest: dict[str, float] = {}
+    rows = line.detail.get("answers") if pace > 0 else None
+    for row in rows if isinstance(rows, list) else []:
+        if _are_numbers(row, 4) and 0 <= row[0] < len(NAMES):
+            name = NAMES[row[0]]
+            longest[name] = max(longest.get(name, 0.0), row[3] / 1000 / pace)
+    return longest
 
 
 def read_journal(out: Path) -> list[Batch]:

@@ -105,7 +105,9 @@ def _always_dwithin(first: MPoints, second: MPoints | Points, metres: Floats) ->
     """Whether both are within ``metres`` whenever both are defined; null if that is never."""
     apart, _ = nearness.when_within(first, _other(first, second), metres)
     found = timeline.vertices(apart)
-    far = (np.hypot(apart.x, apart.y) > metres[found.row]) & found.counts
+    # what ends where the next sequence begins does not count itself, but the way to it does
+    is_first = np.concatenate(([True], found.is_last[:-1]))[: len(found.row)]
+    far = (np.hypot(apart.x, apart.y) > metres[found.row]) & (found.counts | ~is_first)
     return Found(np.diff(apart.rows) > 0, np.bincount(found.row[far], minlength=len(metres)) == 0)
 
 

@@ -23,12 +23,14 @@ from slipstream._network.flow import Train
 from slipstream._roads.matching.model import Model
 from slipstream._roads.matching.viterbi import NONE, ON, STATUS, Last, Matched
 from slipstream._roads.street_network import CLASSES
-from slipstream._tools.numba_tools import Bools, Longs, compiled
+from slipstream._tools.numba_tools import Bools, Floats, Longs, compiled
 
 if TYPE_CHECKING:
     from slipstream._roads.matching.matcher import Matcher
 
 _MICROS = 1_000_000
+#: metres from any road
+_FAR = 1e9
 _TS, _STRETCH, _NEWEST = "#ts", "stretch", "newest"
 #: what is known of a vehicle: its last decided position, the jump after it, the stretches so far, the newest time
 _VEHICLE: dict[str, tuple[str, float]] = {
@@ -70,10 +72,11 @@ def _check_order(row: Longs, t: Longs, newest: Longs) -> Bools:
 class Match(Operator):
     """Adds to each position the road that the vehicle was on, its place there, and how certain that is.
 
-    ``roads`` is a folder that ``slipstream roads import`` wrote; ``x`` and ``y`` are metres in its plane. A position
-    is decided at most ``lag`` seconds later, in the time of the stream. ``noise`` is the standard deviation of
-    positions in metres. Tuples of one vehicle must be in order; the stream may be out of order by ``lateness``
-    seconds. Others go to the port ``rejects``, with the reason: ``null``, ``time``, ``late`` or ``order``.
+    ``roads`` is a folder that ``slipstream roads import`` wrote; ``x`` and ``y`` are metres in its plane or, with
+    ``degrees``, longitudes and latitudes. A position is decided at most ``lag`` seconds later, in the time of the
+    stream. ``noise`` is the standard deviation of positions in metres. Tuples of one vehicle must be in order; the
+    stream may be out of order by ``lateness`` seconds. Others go to the port ``rejects``, with the reason: ``null``,
+    ``time``, ``late`` or ``order``.
     """
 
     name = "match"
@@ -86,6 +89,7 @@ class Match(Operator):
     lag: float = 30.0
     lateness: float = 0.0
     noise: float = 10.0
+    degrees: bool = False
 
     @property
     def model(self) -> Model:
@@ -100,6 +104,8 @@ class Match(Operator):
         if not self.lateness >= 0:
             raise BadInput("match: lateness is out of range.", hint="Give 0 or more seconds.", code="out-of-range")
         _ = self.model
+        if self.degrees:
+            self._check_plane()
         if taken := [name for name in (*ADDED, _REASON, _TS) if name in tuples]:
             raise BadInput(
                 f"match: the column name {taken[0]!r} is reserved.",
@@ -108,6 +114,16 @@ class Match(Operator):
                 found=taken[0],
             )
         return {"out": {**tuples, **ADDED}, "rejects": {**tuples, _REASON: "text"}}
+
+    def _check_plane(self) -> None:
+        from slipstream._roads.road_tables import read_report
+
+        if not read_report(Path(self.roads))["srid"]:
+            raise BadInput(
+                f"match: {self.roads}: nobody knows where on the globe these roads are.",
+                hint="Import them with --centre LON,LAT, or give positions in their metres.",
+                code="bad-coordinates",
+            )
 
     def fresh(self, tuples: Schema) -> State:
         """Vehicles, the positions that wait, and the clock of the stream."""
@@ -214,7 +230,7 @@ class Match(Operator):
         who = vehicles.rows({self.id: columns[self.id][starts]})
         last = Last(*(vehicles[name][who].copy() for name in Last._fields))
         last = last._replace(edge=last.edge.astype(np.int32))
-        x, y = (np.ascontiguousarray(columns[name], np.float64) for name in (self.x, self.y))
+        x, y = self._project(columns)
         until_each, every = np.full(starts.size, until), np.arange(starts.size)
         matched, done = self._matcher.advance(bounds, t, x, y, until_each, every, last, is_over=is_over)
         for name in Last._fields:
@@ -227,6 +243,16 @@ class Match(Operator):
         vehicles[_STRETCH][who] += np.r_[0, total][bounds[1:]] - before
         decided = np.flatnonzero(is_decided)
         return decided, matched, stretch[decided], np.flatnonzero(~is_decided)
+
+    def _project(self, columns: Mapping[str, Array]) -> tuple[Floats, Floats]:
+        """Return positions in the plane of the roads; what cannot be projected is far off any road."""
+        x, y = (np.ascontiguousarray(columns[name], np.float64) for name in (self.x, self.y))
+        if not self.degrees:
+            return x, y
+        plane = self._matcher.network.plane
+        assert plane is not None
+        x, y = plane.project_reachable(x, y)
+        return np.nan_to_num(x, nan=_FAR), np.nan_to_num(y, nan=_FAR)
 
     @property
     def _matcher(self) -> Matcher:

@@ -34,6 +34,7 @@ from slipstream._network.tasks.sink import COLUMNS as REPORT_COLUMNS
 from slipstream._network.tasks.sink import Sink
 from slipstream._network.tasks.superbox import Superbox
 from slipstream._runtime import state_cache
+from slipstream._runtime.deferred import DeferredStage
 from slipstream._spark.session import stateful_settings, with_settings
 from slipstream._tools.files import temporary
 
@@ -150,7 +151,7 @@ def _assemble(rows: DataFrame, superbox: Superbox, sink: Sink | None, engine: st
             rows = project(rows, superbox, number)
         stage = SuperboxStage(engine, superbox, sink, number)
         schema = REPORT_COLUMNS if sink and number == stages.count else COLUMNS
-        rows = rows.groupBy("key").transformWithStateInPandas(stage, schema, "Append", "None")
+        rows = rows.groupBy("key").transformWithStateInPandas(DeferredStage(stage), schema, "Append", "None")
     return rows if sink else rows.mapInArrow(Unpacker(superbox.plan), _delivered_columns(superbox.plan))
 
 

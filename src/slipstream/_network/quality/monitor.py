@@ -9,6 +9,7 @@ and delays.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from slipstream._io.outputs import Batch, read_journal
-from slipstream._network.algebra import Output
-from slipstream._network.quality.qos import Graph
+from slipstream._network.algebra import Network, Output
+from slipstream._network.quality.qos import DELAY, Graph
 from slipstream._tools.quantiles import quantiles
 
 #: what is averaged over a run
@@ -127,6 +128,27 @@ def monitor_entries(batches: Iterable[Batch]) -> list[dict[str, Any]]:
         for line in batches
         if "outputs" in line.detail
     ]
+
+
+def longest_delays(batch: Batch, pace: float = 1.0) -> dict[str, float]:  # noqa: ARG001  (delays are real time)
+    """Return the longest delay of each output in a batch, in seconds.
+
+    >>> longest_delays(Batch(0, 0, detail={"outputs": {"alerts": {"tuples": 3, "delay": 0.5, "worst": 1.5}}}))
+    {'alerts': 1.5}
+    """
+    found = batch.detail.get("outputs")
+    lines = found.items() if isinstance(found, dict) else ()
+    return {name: line["worst"] for name, line in lines if isinstance(line, dict) and _is_number(line.get("worst"))}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def delay_limits(network: Network) -> dict[str, float]:
+    """Return the delay until which each output is in its good zone, where the network states it."""
+    stated = {output.name: output.quality.delay for output in network.outputs if output.quality.delay != DELAY}
+    return {name: graph.good_until for name, graph in stated.items()}
 
 
 def _counts(measured: Measured, now: int) -> dict[str, Any]:

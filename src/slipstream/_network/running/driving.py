@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from slipstream._io.outputs import COMPACT_EVERY, Tail
 from slipstream._network.quality import shedding
-from slipstream._network.quality.monitor import monitor_entries
+from slipstream._network.quality.monitor import delay_limits, longest_delays, monitor_entries
 from slipstream._network.running.failures import query_errors
-from slipstream._network.running.run_folder import ALL, Execution
+from slipstream._network.running.run_folder import ALL, KIND, Execution
 from slipstream._runtime import job
+from slipstream._runtime.following import FollowedJob
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -62,6 +63,8 @@ def follow(spark: SparkSession, execution: Execution, tables: Mapping[str, DataF
 class _NetworkLife(job.Life):
     """The life cycle of a network: it reads feeds that are connected when it is warm, or trains that are released."""
 
+    kind = KIND
+
     def __init__(
         self,
         execution: Execution,
@@ -72,7 +75,11 @@ class _NetworkLife(job.Life):
         self._execution, self._controller, self._rest, self._again = execution, controller, rest, again
         self._journal = Tail(execution.folder, from_now_on=True)
         self._recent = deque[dict[str, Any]](maxlen=_RECENT)
-        self.source, self.doing = execution.source, execution.network.name
+        self.source, self.doing, self.pace = execution.source, execution.network.name, execution.pace
+
+    def follow(self, folder: Path) -> FollowedJob:
+        """Follow what the network commits; outputs may state how late they may be."""
+        return FollowedJob(folder, longest_delays, delay_limits(self._execution.network))
 
     def is_warm(self, query: StreamingQuery) -> bool:
         """Whether the openings are over."""

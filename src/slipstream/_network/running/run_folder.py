@@ -133,7 +133,8 @@ class Execution:
             size = train[name] if isinstance(train, Mapping) else train
             pace = rate[name] if isinstance(rate, Mapping) else rate
             write_trains(folder / "waiting" / name, table, size, 0, pace)
-        made._write_recording({"tuples": sum(table.num_rows for table in tables.values())})
+        paced = any(one is not None for one in (rate.values() if isinstance(rate, Mapping) else [rate]))
+        made._write_recording({"tuples": sum(table.num_rows for table in tables.values()), "paced": int(paced)})
         # last, so that a folder with incomplete inputs cannot be opened
         made._replace(FILE, yaml_files.dumps(network))
         return made
@@ -280,6 +281,11 @@ class Execution:
     def source(self) -> str:
         """The input, as the status names it."""
         return ", ".join(f"{name}={feed.where}" for name, feed in self.feeds.items()) or "a recording"
+
+    @property
+    def pace(self) -> float:
+        """1 if tuples arrive in real time: from a feed without an end, or a recording at a rate; otherwise 0."""
+        return float(any(feed.has_no_end for feed in self.feeds.values()) or bool(self.recording.get("paced")))
 
     def read_from(self, feeds: Mapping[str, Feed]) -> None:
         """Set the feeds, whose locations may have changed since the last start."""

@@ -27,7 +27,7 @@ from slipstream._network.schemas import join_columns
 from slipstream._network.sql import box_expressions
 from slipstream._network.sql.translation import Prefix, Translations, answer_to, asked_by
 from slipstream._network.state.groups import hashes
-from slipstream._network.state.stored import StoredTable
+from slipstream._network.state.stored import Table
 from slipstream._tools.numba_tools import Bools, Longs
 
 Array = npt.NDArray[Any]
@@ -331,7 +331,7 @@ class Superbox:
         node, side = runner.node, runner.sides[0].side
         assert isinstance(node.box, Join)
         table = self.tables[node.inputs[1 - side].origin]
-        known = table.indexes if isinstance(table, StoredTable) else self._look_ups
+        known = table.indexes if isinstance(table, Table) else self._look_ups
         schema = self.plan.checked.inputs(node)[side]
         wanted = (node.inputs[1 - side].origin, node.box.predicate, side, tuple(schema.items()))
         if wanted not in known:

@@ -14,6 +14,7 @@ from slipstream._roads.matching.lattice import Road, Settings
 from slipstream._roads.matching.matcher import Matcher, open_matcher
 from slipstream._roads.matching.model import Model
 from slipstream._roads.matching.routes import Trees, route_edges
+from slipstream._roads.matching.speeding import speeding_points
 from slipstream._roads.matching.viterbi import ON, STATUS, WAITS, Matched
 from slipstream._tools.numba_tools import Bools, Bytes, Floats, Ints, Longs, compiled
 
@@ -29,19 +30,26 @@ POINT = pa.struct(
         ("y", pa.float64()),
         ("confidence", pa.float64()),
         ("stretch", pa.int32()),
+        ("limit_kmh", pa.float64()),
     ]
 )
 RESULT = pa.struct([("points", pa.list_(POINT)), (TRIP := "Trip", types.MPOINT.arrow)])
 #: the same for Spark SQL
 RESULT_SQL = (
     "struct<points:array<struct<t:timestamp,status:string,edge:bigint,offset:double,direction:int,aside:double,"
-    f"x:double,y:double,confidence:double,stretch:int>>,Trip:{types.MPOINT.sql}>"
+    f"x:double,y:double,confidence:double,stretch:int,limit_kmh:double>>,Trip:{types.MPOINT.sql}>"
 )
 
 
 def match_column(folder: str, model: Model, trips: pa.Array) -> pa.Array:
     """Match moving points to the roads in a folder; null where the moving point is null."""
     return match_trips(open_matcher(Path(folder), model), trips)
+
+
+def speeding_column(folder: str, model: Model, seconds: float, trips: pa.Array, over: pa.Array) -> pa.Array:
+    """Return where moving points are faster than the roads in a folder allow, by more than ``over`` km/h."""
+    points = match_trips(open_matcher(Path(folder), model), trips).field("points")
+    return speeding_points(points, seconds, np.array(over.fill_null(0.0), np.float64))
 
 
 def match_trips(matcher: Matcher, trips: pa.Array) -> pa.Array:
@@ -77,6 +85,7 @@ def make_point_column(matcher: Matcher, rows: Longs, t: Longs, matched: Matched)
         pa.array(direction, mask=off),
         *(pa.array(values, mask=off) for values in (matched.aside, matched.x, matched.y, matched.confidence)),
         pa.array(stretches(rows, matched.starts), mask=off),
+        pa.array(matcher.network.vmax[matched.edge].astype(np.float64), mask=off),
     ]
     return pa.StructArray.from_arrays(fields, fields=list(POINT))
 

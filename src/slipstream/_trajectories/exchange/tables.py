@@ -23,6 +23,7 @@ from slipstream._moving.value import MovingPoint, to_arrow
 from slipstream._tools.files.staging import atomic_write
 from slipstream._trajectories.assembling import TRIP
 from slipstream._trajectories.exchange.binary import decode_meos, encode_meos, encode_path
+from slipstream._trajectories.exchange.meos import common_system
 
 GEO, TEMPORAL, GEOMETRY = "geo", "temporal", "geometry"
 _BOUNDS = ("xmin", "xmax", "ymin", "ymax", "tmin", "tmax")
@@ -98,17 +99,10 @@ def read_temporal(path: Path) -> tuple[pa.Table, str]:
         name = _primary_column(path, footer)
         table = file.read()
     decoded = [decode_meos(blob) for blob in table[name].to_pylist()]
-    systems = {srid for _, srid in decoded}
-    if len(systems) > 1:
-        raise BadInput(
-            f"{path}: trips in several reference systems: {', '.join(map(str, sorted(systems)))}.",
-            hint="Write one file for each.",
-            code="bad-coordinates",
-        )
+    crs = common_system(str(path), {srid for _, srid in decoded})
     rest = [one for one in table.column_names if one not in (name, *_BOUNDS, "srid")]
     trips = table.select(rest).append_column(TRIP, to_arrow([m for m, _ in decoded]))
-    srid = systems.pop() if systems else 0
-    return trips.replace_schema_metadata(None), f"EPSG:{srid}" if srid else ""
+    return trips.replace_schema_metadata(None), crs
 
 
 def is_temporal(path: Path) -> bool:

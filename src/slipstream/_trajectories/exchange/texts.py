@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from slipstream._errors import BadArgument
+from slipstream._moving.columns import Temporals, read
 from slipstream._moving.formats import to_wkt
 from slipstream._moving.systems import System
 from slipstream._moving.value import MovingPoint
@@ -26,6 +27,12 @@ from slipstream._tools.files.staging import atomic_write, staged_folder
 from slipstream._tools.numba_tools import Longs
 from slipstream._trajectories.assembling import NUMBER
 from slipstream._trajectories.exchange.tables import Batches, moving_points
+from slipstream._trajectories.exchange.temporal_properties import (
+    is_over_time,
+    parametric_values,
+    some_rows,
+    write_times,
+)
 
 #: degrees with seven decimals are a centimetre
 _DIGITS = 7
@@ -35,8 +42,10 @@ _CRS84 = {"type": "Name", "properties": {"name": "urn:ogc:def:crs:OGC:1.3:CRS84"
 class _Trip:
     """One trip with what a text says about it."""
 
-    def __init__(self, row: dict[str, Any], m: MovingPoint, system: System | None) -> None:
-        self.id, self.properties, self.m = str(row.get("id", "")), row, m
+    def __init__(
+        self, row: dict[str, Any], m: MovingPoint, system: System | None, values: dict[str, Temporals]
+    ) -> None:
+        self.id, self.properties, self.m, self.values = str(row.get("id", "")), row, m, values
         self._system = system
 
     def __iter__(self) -> Iterator[tuple[list[str], list[list[float]], Longs]]:
@@ -44,14 +53,8 @@ class _Trip:
         assert self._system is not None
         for part in self.m.sequences:
             lon, lat = self._system.locate(self.m.x[part], self.m.y[part])
-            times = np.datetime_as_string(self.m.t[part].view("M8[us]"), unit="us", timezone="UTC").tolist()
             places: list[list[float]] = np.c_[lon, lat].round(_DIGITS).tolist()
-            yield [_shorten(time) for time in times], places, self.m.t[part] // 1000
-
-
-def _shorten(time: str) -> str:
-    """Leave out a fraction that is zero."""
-    return time.replace(".000000Z", "Z")
+            yield write_times(self.m.t[part]), places, self.m.t[part] // 1000
 
 
 def _trips(batches: Batches, crs: str, format: str) -> Iterator[_Trip]:
@@ -64,9 +67,11 @@ def _trips(batches: Batches, crs: str, format: str) -> Iterator[_Trip]:
     system = System.parse(crs) if crs else None
     for batch in batches:
         _, points = moving_points(batch)
-        rows = batch.select([name for name in batch.schema.names if name != "Trip"]).to_pylist()
-        for row, m in zip(rows, points, strict=True):
-            yield _Trip(row, m, system)
+        travelling = [field.name for field in batch.schema if is_over_time(field.type)]
+        rows = batch.select([name for name in batch.schema.names if name not in ("Trip", *travelling)]).to_pylist()
+        values = {name: read(batch[name]) for name in travelling}
+        for number, (row, m) in enumerate(zip(rows, points, strict=True)):
+            yield _Trip(row, m, system, {name: some_rows(values[name], number, number + 1) for name in travelling})
 
 
 def write_wkt(batches: Batches, crs: str, out: Path) -> None:
@@ -111,7 +116,7 @@ def write_geojson(batches: Batches, crs: str, out: Path) -> None:
 
 
 def write_mfjson(batches: Batches, crs: str, out: Path) -> None:
-    """Write OGC Moving Features JSON: a feature per trip, in longitudes and latitudes."""
+    """Write OGC Moving Features JSON: a feature per trip, in longitudes and latitudes; values over time with it."""
     features = (
         {
             "type": "Feature",
@@ -125,10 +130,16 @@ def write_mfjson(batches: Batches, crs: str, out: Path) -> None:
                 ],
                 "interpolation": "Linear",
             },
+            **_temporal_properties(trip),
         }
         for trip in _trips(batches, crs, "mfjson")
     )
     _write_collection(out, features, {"crs": _CRS84})
+
+
+def _temporal_properties(trip: _Trip) -> dict[str, Any]:
+    found = [part for name, value in trip.values.items() for part in parametric_values(name, value)]
+    return {"temporalProperties": found} if found else {}
 
 
 def _json_properties(trip: _Trip) -> dict[str, Any]:

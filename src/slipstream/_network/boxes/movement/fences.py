@@ -28,11 +28,13 @@ _IDS = "ids"
 _SPAN = "span seen"
 
 
-def _floats(tuples: Train, *names: str) -> list[Floats]:
+def floats(tuples: Train, *names: str) -> list[Floats]:
+    """Return columns as numbers that kernels take."""
     return [np.ascontiguousarray(tuples[name], np.float64) for name in names]
 
 
-def _check_new(box: str, column: str, tuples: Schema) -> None:
+def check_new(box: str, column: str, tuples: Schema) -> None:
+    """Refuse a column that is there already."""
     if column in tuples:
         raise BadInput(
             f"{box}: there is a column {column!r} already.", hint="Rename it with a map box.", code="duplicate-name"
@@ -83,12 +85,12 @@ class Near(_Positions):
     def outputs(self, tuples: Schema) -> Mapping[str, Schema]:
         """The tuples, with a column."""
         self._require(tuples)
-        _check_new(self.name, self.column, tuples)
+        check_new(self.name, self.column, tuples)
         return {"out": {**tuples, self.column: "boolean"}}
 
     def step(self, state: State, tuples: Train) -> Mapping[str, Train]:  # noqa: ARG002
         """Decide for each tuple."""
-        lon, lat = _floats(tuples, self.lon, self.lat)
+        lon, lat = floats(tuples, self.lon, self.lat)
         return {"out": tuples.plus(**{self.column: self._find(lon, lat)})}
 
     def _find(self, lon: Floats, lat: Floats) -> Bools:
@@ -99,7 +101,7 @@ class Near(_Positions):
 
 
 @dataclass(frozen=True)
-class _Tracks(_Positions):
+class Tracks(_Positions):
     """Boxes that remember something of each id."""
 
     id: str
@@ -124,7 +126,7 @@ class _Tracks(_Positions):
 
 
 @dataclass(frozen=True)
-class _AtZone(_Tracks):
+class _AtZone(Tracks):
     """Boxes on a zone: a box (west, south, east, north), or a polygon in WKT or GeoJSON; with its border."""
 
     zone: Zone = ()
@@ -158,7 +160,7 @@ class Entering(_AtZone):
 
     def step(self, state: State, tuples: Train) -> Mapping[str, Train]:
         """Compare each tuple with the one before it."""
-        inside = find_inside(self.zone, *_floats(tuples, self.lon, self.lat))
+        inside = find_inside(self.zone, *floats(tuples, self.lon, self.lat))
         ids = state[_IDS]
         rows = ids.rows(tuples.columns)
         spans = self._spans(tuples)
@@ -189,7 +191,7 @@ class Dwelling(_AtZone):
 
     def step(self, state: State, tuples: Train) -> Mapping[str, Train]:
         """Follow the stays of ids."""
-        inside = find_inside(self.zone, *_floats(tuples, self.lon, self.lat))
+        inside = find_inside(self.zone, *floats(tuples, self.lon, self.lat))
         ids = state[_IDS]
         rows = ids.rows(tuples.columns)
         least = np.full(len(ids), self.least)
@@ -209,7 +211,7 @@ def add_up(rows: Longs, steps: Floats, total: Floats) -> Floats:
 
 @register
 @dataclass(frozen=True)
-class Travelled(_Tracks):
+class Travelled(Tracks):
     """Each tuple, and as ``column`` the metres that its id has travelled so far: 0 at its first tuple."""
 
     name = "travelled"
@@ -219,7 +221,7 @@ class Travelled(_Tracks):
     def outputs(self, tuples: Schema) -> Mapping[str, Schema]:
         """The tuples, with a column."""
         self._require(tuples)
-        _check_new(self.name, self.column, tuples)
+        check_new(self.name, self.column, tuples)
         return {"out": {**tuples, self.column: "float"}}
 
     def fresh(self, tuples: Schema) -> State:
@@ -230,7 +232,7 @@ class Travelled(_Tracks):
         """Add the distance from the tuple before."""
         ids = state[_IDS]
         rows = ids.rows(tuples.columns)
-        lon, lat = _floats(tuples, self.lon, self.lat)
+        lon, lat = floats(tuples, self.lon, self.lat)
         spans = self._spans(tuples)
         known = ids.swap(_SPAN, rows, spans) == spans
         before = ids.swap("lon", rows, lon), ids.swap("lat", rows, lat)
@@ -241,7 +243,7 @@ class Travelled(_Tracks):
 
 @register
 @dataclass(frozen=True)
-class Arrivals(_Tracks):
+class Arrivals(Tracks):
     """The first tuple of an id within the radius of each point of interest: its id, the point's, and the time.
 
     A point of interest is (number, lon, lat, metres).
@@ -267,7 +269,7 @@ class Arrivals(_Tracks):
         """Find tuples near a point that the id has not passed yet."""
         ids = state[_IDS]
         rows = ids.rows(tuples.columns)
-        lon, lat = _floats(tuples, self.lon, self.lat)
+        lon, lat = floats(tuples, self.lon, self.lat)
         spans = self._spans(tuples)
         found: list[Longs] = []
         for i, (_, at_lon, at_lat, metres) in enumerate(self.points):

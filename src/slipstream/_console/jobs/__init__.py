@@ -1,0 +1,1 @@
+"""The jobs of the workspace: their state and health, and starting and resuming them."""
