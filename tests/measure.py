@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from slipstream._bench.rating.processes import measure_memory
+from slipstream._bench.rating.resource_use import measure_memory
 from slipstream._tools.processes.background import Ended, background_task
 
 GIB = 2**30

@@ -24,9 +24,9 @@ from slipstream._bench.driving.driver import Sent
 from slipstream._bench.rating.doors import Entry, KafkaDoor, TcpDoor
 from slipstream._bench.rating.full import Minute, plot_resources, read_samples, summarise_minutes, take_share
 from slipstream._bench.rating.outside import FromOutside, judge
-from slipstream._bench.rating.processes import ProcessorMeter, find_listener, list_family, measure_processor_seconds
 from slipstream._bench.rating.programs import EngineCommand, EngineFeed, Start, TollEngine
 from slipstream._bench.rating.rating_page import write_rating
+from slipstream._bench.rating.resource_use import ProcessorMeter, find_listener, list_family, measure_processor_seconds
 from slipstream._bench.rating.search import Rating, Search, rate
 from slipstream._bench.rating.trial import (
     ResponseSummary,

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import psutil
 
-from slipstream._bench.rating.processes import own_bytes, shared_bytes
+from slipstream._bench.rating.resource_use import own_bytes, shared_bytes
 from slipstream._chaos.process import JobProcess
 from slipstream._feeds.clock import Clock
 from slipstream._io.named_feeds import CLOCK

@@ -18,7 +18,7 @@ from slipstream import __version__
 from slipstream._cli import archive, berlinmod, chaos, cuboid, job, network, roads, trajectories
 from slipstream._cli import console as console_page
 from slipstream._cli.common import verbosity
-from slipstream._cli.common.commands import Family
+from slipstream._cli.common.command_style import Family
 from slipstream._cli.common.configuration import VARIABLE
 from slipstream._cli.common.usage import UsageError, explain
 from slipstream._cli.linear_road import bench, describe, exchange, history, rate, simulate, toll

@@ -14,7 +14,7 @@ from rich.table import Table
 from slipstream._berlinmod.layout import check_data_set, check_files
 from slipstream._cli import berlinmod_stream
 from slipstream._cli.common.checks import check_folder, check_new, check_there, check_writable
-from slipstream._cli.common.commands import Family
+from slipstream._cli.common.command_style import Family
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, start_spark
 from slipstream._cli.common.overwriting import HINT, Overwrite, replacing
 from slipstream._cli.common.printed_tables import count_nouns, print_table

@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from slipstream._cli.common.checks import check_new, check_there
-from slipstream._cli.common.commands import Family
+from slipstream._cli.common.command_style import Family
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, start_spark
 from slipstream._cli.common.overwriting import HINT, replacing
 from slipstream._cli.common.printed_tables import count_nouns, format_value, print_table

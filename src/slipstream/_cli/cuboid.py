@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from slipstream._cli.common.checks import check_new, check_writable
-from slipstream._cli.common.commands import Family
+from slipstream._cli.common.command_style import Family
 from slipstream._cli.common.input_options import (
     Columns,
     Fields,

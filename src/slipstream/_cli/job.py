@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from slipstream._cli.common.commands import Family
+from slipstream._cli.common.command_style import Family
 from slipstream._cli.common.options import Json
 from slipstream._cli.common.printed_tables import count_nouns
 from slipstream._tools.progress import say

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from slipstream._cli.common.checks import check_new, check_there, check_writable
-from slipstream._cli.common.commands import Family
+from slipstream._cli.common.command_style import Family
 from slipstream._cli.common.options import Conf, Json, Master, MaxRejects, check_rejects, show, start_spark
 from slipstream._cli.common.overwriting import HINT, Overwrite, replacing
 from slipstream._cli.common.printed_tables import count_nouns

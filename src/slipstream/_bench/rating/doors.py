@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 import psutil
 
-from slipstream._bench.rating.processes import find_listener
+from slipstream._bench.rating.resource_use import find_listener
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._io.kafka_client import TIMEOUT_S, Topic
 from slipstream._tools.progress import say

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from slipstream._bench.postgres import run_postgres
 from slipstream._bench.rating.outside import ABORT_LAG
-from slipstream._bench.rating.processes import ProcessorMeter, measure_memory
 from slipstream._bench.rating.programs import check_exit, make_forward_options
+from slipstream._bench.rating.resource_use import ProcessorMeter, measure_memory
 from slipstream._bench.rating.trial import (
     TimeWindow,
     Trial,

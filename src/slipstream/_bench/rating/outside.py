@@ -16,8 +16,8 @@ from pathlib import Path
 
 from slipstream._bench.driving.driver import MAX_LAG, Sent, read_sent
 from slipstream._bench.rating.doors import Door, Entry
-from slipstream._bench.rating.processes import ProcessorMeter, measure_memory
 from slipstream._bench.rating.programs import EngineFeed, Program, Start, check_exit, read_last_printed
+from slipstream._bench.rating.resource_use import ProcessorMeter, measure_memory
 from slipstream._bench.rating.trial import ResponseSummary, TimeWindow, Trial, describe_late
 from slipstream._errors import CheckFailed, Unavailable
 from slipstream._feeds.run import Run

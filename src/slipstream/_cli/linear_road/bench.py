@@ -14,7 +14,7 @@ from rich.table import Table
 from slipstream._bench.validation.editions import find_edition
 from slipstream._bench.validation.outputs import FieldOrder, check_outputs
 from slipstream._cli.common.checks import check_folder, check_there, check_writable
-from slipstream._cli.common.commands import Family
+from slipstream._cli.common.command_style import Family
 from slipstream._cli.common.options import Conf, Json, Master, show, start_spark
 from slipstream._cli.common.overwriting import Overwrite, replacing
 from slipstream._cli.common.printed_tables import print_table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from slipstream._cli.common.commands import Family
+from slipstream._cli.common.command_style import Family
 from slipstream._cli.network import control, design, running
 
 app = Family(
