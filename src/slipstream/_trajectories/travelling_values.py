@@ -97,7 +97,7 @@ def kind_of(found: pa.DataType) -> Type:
 
 
 def put_over_time(sizes: Longs, t: Longs, column: pa.Array) -> pa.Array:
-    """Return values over time of trips with so many positions each.
+    """Return values over time of trips with this many positions each.
 
     >>> put_over_time(np.array([2, 1]), np.array([0, 1, 2]), pa.array([1.5, None, None]))[1]
     <pyarrow.StructScalar: None>

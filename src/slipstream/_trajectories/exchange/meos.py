@@ -1,6 +1,6 @@
 """Moving points as PyMEOS's objects, and back, by MEOS-WKB.
 
-PyMEOS wants its user to call ``pymeos_initialize()`` once, so nobody calls it here.
+PyMEOS requires its user to call ``pymeos_initialize()`` once, so this module does not call it.
 """
 
 from __future__ import annotations
