@@ -76,5 +76,5 @@ def test_movingpandas_and_back(trips: ss.Trips) -> None:
 
 
 def test_files_have_no_past(trips: ss.Trips) -> None:
-    with pytest.raises(ss.BadArgument, match="no past"):
+    with pytest.raises(ss.BadArgument, match="no earlier versions"):
         trips.as_of(3)
