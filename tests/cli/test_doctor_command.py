@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 
 import pytest
 
 from commands import Slipstream
 from slipstream._cli.machine import doctor
+from slipstream._cli.machine.bug_report import hide_secrets
 
 
 def test_it_looks_at_what_the_console_and_kafka_need(slipstream: Slipstream) -> None:
@@ -31,3 +33,49 @@ def test_a_port_in_use_is_named() -> None:
         port = server.getsockname()[1]
         assert doctor.look_at_port("Port", port).found == f"{port}: something listens there"
     assert doctor.look_at_port("Port", port).found == f"{port}: free"
+
+
+def test_a_report_has_the_machine_and_the_job_and_no_secrets(
+    slipstream: Slipstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SLIPSTREAM_CONSOLE_TOKEN", "quite-secret")
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", "/somewhere")
+    (tmp_path / "slipstream.toml").write_text('[kafka]\n"sasl.password" = "quite-secret"\n"sasl.username" = "ann"\n')
+    job = tmp_path / "job"
+    (job / "outputs").mkdir(parents=True)
+    (job / "job.json").write_text('{"kind": "toll"}')
+    (job / "job.log").write_text("Failed: https://ann:quite-secret@host/ does not answer\n")
+    (job / "outputs" / "part.parquet").write_text("a position of van-7")
+    ended = slipstream("doctor", "--report", tmp_path / "bug.md", "--job", job)
+    assert (tmp_path / "bug.md").name in ended.err + ended.out
+    report = (tmp_path / "bug.md").read_text()
+    for said in (
+        "Java",
+        "pyspark==",
+        '{"kind": "toll"}',
+        "does not answer",
+        "outputs/part.parquet",
+        "/somewhere",
+        "ann",
+    ):
+        assert said in report
+    assert "quite-secret" not in report
+    assert "van-7" not in report
+    again = slipstream("doctor", "--report", tmp_path / "bug.md")
+    assert (again.code, "exists" in again.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sasl.password=hunter2",
+        '"ssl.key.password": "hunter2"',
+        "{'api_key': 'hunter2', 'a': 1}",
+        "kafka://ann:hunter2@host:9092/topic",
+        "--token=hunter2",
+        'sasl.jaas.config = "org.apache password=\\"hunter2\\";"',
+    ],
+)
+def test_secrets_are_left_out_however_they_are_written(text: str) -> None:
+    assert "hunter2" not in hide_secrets(text)

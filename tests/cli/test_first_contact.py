@@ -189,7 +189,7 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_command_is_tried() -> None:
     tried = {case.values[0].name for case in READING + WRITING}
-    assert {command.name for command in COMMANDS} - tried == {"doctor", "prepare"}
+    assert {command.name for command in COMMANDS} - tried == {"prepare"}
 
 
 @pytest.mark.usefixtures("no_spark")

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
+from oracles.network_loads import border
 from slipstream._cli import network as cli
 from slipstream._errors import CheckFailed
 from slipstream._network import Builder, Order, ScalarFunction
@@ -85,3 +86,14 @@ def test_a_user_function_is_called_only_for_tuples_that_are_there() -> None:
 def test_parts_of_a_sample_follow_each_other() -> None:
     parts = calibration.cut_parts(pa.table({"a": list(range(16))}), (1, 2, 1))
     assert [part["_seq"].to_pylist() for part in parts] == [list(range(4)), list(range(4, 12)), list(range(12, 16))]
+
+
+def test_a_run_that_was_disturbed_is_made_again(spark, monkeypatch: pytest.MonkeyPatch) -> None:
+    load = border()
+    runs = iter([calibration.Marginal(0.0, 0.0), calibration.Marginal(4e-6, 1e-6)])
+    monkeypatch.setattr(calibration, "measure_marginal", lambda *_: next(runs))
+    found = calibration.calibrate(spark, check(load.network, spark), {load.source: load.tuples(calibration.FEW)})
+    cores = spark.sparkContext.defaultParallelism
+    assert found.reading == pytest.approx(1e-6 * cores)
+    with pytest.raises(StopIteration):
+        next(runs)

@@ -12,16 +12,20 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from pathlib import Path
+from typing import Annotated
 
 import psutil
 import typer
 from rich.table import Table
 
 from slipstream import __version__
+from slipstream._cli.common.checks import check_there, check_writable
 from slipstream._cli.common.options import Json
 from slipstream._cli.common.printed_tables import print_table
-from slipstream._errors import Unavailable
+from slipstream._cli.machine import bug_report
+from slipstream._errors import BadArgument, Unavailable
 from slipstream._spark import class_archive, session
+from slipstream._tools.progress import say
 
 GIB = 1024**3
 SHARED_MEMORY = Path("/dev/shm")
@@ -155,14 +159,39 @@ def examine(folder: Path) -> list[Finding]:
     ]
 
 
-def doctor(as_json: Json = False) -> None:
+def doctor(
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a file for a bug report: what was found, versions, settings, without secrets and positions.",
+        ),
+    ] = None,
+    job: Annotated[
+        Path | None, typer.Option(metavar="OUT", help="Add what the job in this folder says of itself to the report.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """Check Java, memory, disk, versions, and what the console and Kafka need, and print what to do.
 
     Exits with code 4 if something required is missing; `--` marks what most commands do not need.
 
-    Example: `slipstream doctor`
+    Examples:
+
+    `slipstream doctor`
+
+    `slipstream doctor --report bug.md --job tolls`
     """
+    check_there(job, option="--job", hint="Give the folder that --out named.")
+    if job is not None and report is None:
+        raise BadArgument("--job is only for a report.", hint="Add --report FILE.", code="conflicting-options")
+    if report is not None and report.exists():
+        raise BadArgument(f"--report {report}: exists.", hint="Give a new file.", code="exists", found=report)
+    check_writable(report, "--report")
     findings = examine(Path.cwd())
+    if report is not None:
+        report.write_text(bug_report.make_report(findings, job), encoding="utf-8")
+        say(f"Wrote {report}. Read it before you send it.")
     good = all(finding.good or finding.optional for finding in findings)
     if as_json:
         print(json.dumps({"good": good, "findings": [asdict(finding) for finding in findings]}))

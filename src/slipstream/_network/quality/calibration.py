@@ -35,6 +35,8 @@ TRAINS = (1, 1, 1, 4, 1, 4, 4)
 WARM = 2
 #: with fewer tuples, the duration of a run is mostly noise
 FEW = 20_000
+#: how often a run is made that something else disturbed
+TRIES = 3
 #: what boxes cost in a run at the least, as a share of what they cost on their own
 LEAST = 0.25
 
@@ -60,9 +62,14 @@ def calibrate(
     shares = {name: rate / max(total, 1) for name, rate in rates.items()}
     cores = spark.sparkContext.defaultParallelism
     boxes = analyse(checked, found, shares, cores=cores)
-    whole, reading = (seconds * cores for seconds in measure_marginal(spark, checked, samples, tables))
+    is_long = total >= FEW
+    for _ in range(TRIES if is_long else 1):
+        marginal = measure_marginal(spark, checked, samples, tables)
+        if marginal.whole > 0:
+            break  # otherwise longer batches took no longer: something else had the machine meanwhile
+    whole, reading = (seconds * cores for seconds in marginal)
     left = max(whole - reading, 0.0)
-    if total >= FEW and left < boxes.min_cap:
+    if is_long and whole > 0 and left < boxes.min_cap:
         # boxes measured on their own may be slower than in the run, which counts if it was long enough; not without
         # limit, as a run that was disturbed may seem to cost nothing
         found = found.scaled(max(left / boxes.min_cap, LEAST))
