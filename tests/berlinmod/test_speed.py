@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import statistics
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +32,8 @@ SCALES = [float(scale) for scale in os.environ.get("SLIPSTREAM_BERLINMOD_SCALES"
 OBA_SECONDS = float(os.environ.get("SLIPSTREAM_BERLINMOD_OBA_SECONDS", "240"))
 #: the largest scale factors that are also given to PyMEOS, which holds all trips in Python, and to MobilityDB
 PYMEOS_MOST, MOBILITYDB_MOST = 0.05, 0.2
+#: how often the queries run again
+ROUNDS = int(os.environ.get("SLIPSTREAM_BERLINMOD_ROUNDS", "8"))
 OPERATORS = {f.name: f for f in functions.FUNCTIONS}
 
 
@@ -180,6 +183,27 @@ def test_generate_index_and_all_queries(spark, tmp_path):
         results[scale] = measure_scale(spark, scale, streets, folder)
         shutil.rmtree(folder)
     print_growth(results)
+
+
+@pytest.mark.parametrize("form", queries.REPRESENTATIONS)
+def test_queries_again_and_again(spark, tmp_path, form):
+    """The queries of the first scale factor in rounds, as a server that runs them all day meets them."""
+    name, streets = network()
+    made = generate(spark, GeneratorPlan(SCALES[0]), streets, tmp_path / "data")
+    print(f"\n{machine()}; {name}; scale factor {SCALES[0]}: {made.trips:,} trips, {made.units:,} units; {form}")
+    queries.prepare(spark, Dataset.open(tmp_path / "data"))
+    taken, rows = {number: [] for number in queries.NUMBERS}, {}
+    for round_ in range(ROUNDS):
+        for number in queries.NUMBERS:
+            answer = queries.run(spark, number, form, tmp_path / "answers")
+            taken[number].append(answer.seconds)
+            rows[number] = answer.rows
+        total = sum(seconds[-1] for seconds in taken.values())
+        print(f"round {round_ + 1}: {total:6.2f} s, load {os.getloadavg()[0]:.1f}", flush=True)
+    print("query: first round, median of the second half, fastest; rows")
+    for number, seconds in taken.items():
+        median = statistics.median(seconds[ROUNDS // 2 :])
+        print(f"Q{number:<2} {seconds[0]:7.2f} {median:7.2f} {min(seconds):7.2f} s {rows[number]:9,}")
 
 
 def test_operators_beside_pymeos(spark, tmp_path):

@@ -36,18 +36,22 @@ def network():
     return ("Berlin", read_network(berlin)) if berlin.exists() else ("synthetic city", synthetic_network())
 
 
-def test_trips_against_themselves(spark, tmp_path):
+@pytest.fixture(scope="module")
+def trips(spark, tmp_path_factory):
     name, streets = network()
-    made = generate(spark, GeneratorPlan(SCALE), streets, tmp_path / "data")
-    trips = Dataset.open(tmp_path / "data").table(spark, "dataMtrip")
+    folder = tmp_path_factory.mktemp("joins") / "data"
+    made = generate(spark, GeneratorPlan(SCALE), streets, folder)
     print(f"\n{machine()}; {name}: {made.trips:,} trips of {made.vehicles:,} vehicles, {made.units:,} units")
-    for id, metres in (("TripId", 50), ("TripId", 10), ("Moid", 50)):
-        with measured() as taken:
-            count, times = (
-                ss.near(trips, distance=metres, id=id).selectExpr("count(*)", "sum(size(times.begin))").first()
-            )
-        found = f"{count:,} pairs, {times:,} times"
-        print(f"near, {metres} m, id {id}: {found} in {taken.seconds:.1f} s, {taken.gib:.1f} GiB", flush=True)
+    return Dataset.open(folder).table(spark, "dataMtrip")
+
+
+@pytest.mark.parametrize(("id", "metres"), [("TripId", 50), ("TripId", 10), ("Moid", 50)])
+def test_trips_against_themselves(trips, id, metres):
+    with measured() as taken:
+        count, times = ss.near(trips, distance=metres, id=id).selectExpr("count(*)", "sum(size(times.begin))").first()
+    found = f"{count:,} pairs, {times:,} times"
+    load = f"load {os.getloadavg()[0]:.0f}"
+    print(f"\nnear, {metres} m, id {id}: {found} in {taken.seconds:.1f} s, {taken.gib:.1f} GiB, {load}", flush=True)
 
 
 def yard(cars: int, square_metres: float, rng: np.random.Generator) -> pa.RecordBatch:

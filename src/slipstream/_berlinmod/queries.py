@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 NUMBERS = range(1, 18)
 REPRESENTATIONS = ("oba", "tba")
+#: units of a data set whose queries end before the JVM has optimised its code, so that Spark need not wait for it
+SMALL = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,7 @@ def prepare(spark: SparkSession, data: Dataset) -> None:
     for statement in script.split(";"):
         if statement.strip():
             spark.sql(statement)
+    resident.load(spark, ("dataScar", "dataMtrip", "pieces", "cells"))
 
 
 def query(spark: SparkSession, number: int, representation: str) -> DataFrame:

@@ -6,6 +6,8 @@ they fit; then queries are planned once, without adaptive execution, whose stage
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,13 +33,20 @@ def small_table(spark: SparkSession, folder: Path, units: int) -> DataFrame:
 
 
 def create_view(spark: SparkSession, folder: Path, name: str, units: int) -> None:
-    """Register a table; it is in memory from now on if all tables of a data set of this size fit."""
+    """Register a table; :func:`load` brings it into memory if all tables of a data set of this size fit."""
     table = spark.read.parquet(str(folder))
     if not fits(spark, units):
         table.createOrReplaceTempView(name)
         return
     table.coalesce(spark.sparkContext.defaultParallelism).createOrReplaceTempView(name)
-    spark.sql(f"CACHE TABLE {name}")
+    spark.sql(f"CACHE LAZY TABLE {name}")
+
+
+def load(spark: SparkSession, names: Sequence[str]) -> None:
+    """Bring registered tables into memory, all at once: with small ones, Spark mostly plans and waits."""
+    wanted = [name for name in names if spark.catalog.isCached(name)]
+    with ThreadPoolExecutor(max(1, len(wanted))) as threads:
+        list(threads.map(lambda name: spark.table(name).count(), wanted))
 
 
 def fits(spark: SparkSession, units: int) -> bool:

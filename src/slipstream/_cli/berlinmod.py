@@ -226,7 +226,7 @@ def run(
     if out is not None:
         check_folder(out)
     check_data_set(data)
-    spark = start_spark("berlinmod run", master, conf)
+    spark = start_spark("berlinmod run", master, conf, quick=opened.manifest.units < queries.SMALL)
     queries.prepare(spark, opened)
     answers = []
     with bar("queries", len(wanted) * len(forms)) as advance:

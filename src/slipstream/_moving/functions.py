@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from slipstream._tools.numba_tools import Bools, Floats, Longs
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
+    from pyspark.sql.types import DataType
 
 
 @operator_(types.IPOINT)
@@ -343,7 +345,15 @@ def _arrow_udf(call: Callable[..., pa.Array], arity: int, returns: str) -> Any:
     # Spark inspects the number of parameters, so the function must have as many as the operator
     function = (one, two, three)[arity - 1]
     function.__annotations__ = dict.fromkeys((*"abc"[:arity], "return"), pa.Array)
-    return arrow_udf(function, returns)
+    return arrow_udf(function, _spark_type(returns))
+
+
+@lru_cache
+def _spark_type(sql: str) -> DataType:
+    """Return a type as Spark knows it; asking the JVM for each operator's takes half of the time of registering."""
+    from pyspark.sql.types import DataType
+
+    return DataType.fromDDL(sql)
 
 
 def register(spark: SparkSession) -> None:
