@@ -202,15 +202,12 @@ def _give_up(
     road: Road, trees: Trees, how: Settings, lattice: Lattice, base: int, size: int,
     out: Matched, by: int, due: int, last: Last, v: int,
 ) -> int:  # fmt: skip
-    """Decide the older half of the lag by the way that is best so far; returns how many slots remain.
+    """Decide the oldest position by the way that is best so far; returns how many slots remain.
 
     What remains is scored again from there, so that it is as if nothing else had ever been possible.
     """
-    upto = size - 1
-    while upto > base and lattice.t[upto] > lattice.t[base] + how.lag // 2:
-        upto -= 1
-    _decide(road, trees, how, lattice, base, upto, size, out, by, due, last, v)
-    size = _drop(lattice, last, v, upto, size)
+    _decide(road, trees, how, lattice, base, base, size, out, by, due, last, v)
+    size = _drop(lattice, last, v, base, size)
     slot = 1
     while slot < size:
         advance(road, trees, how, lattice, slot)
