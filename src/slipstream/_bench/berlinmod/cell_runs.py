@@ -53,7 +53,8 @@ class Sink:
     def deliver(self, rows: DataFrame) -> None:
         """Take the rows of a batch."""
         if not self.keeps:
-            self.counts.update({row["output"]: row["count"] for row in rows.groupBy("output").count().collect()})
+            for row in rows.collect():
+                self.counts[row["output"]] += row["count"]
             return
         found = rows.select("output", f"{ANSWERS}.*").toArrow()
         names = found["output"].to_pylist()
@@ -128,7 +129,7 @@ class Bench:
             source = EventFile.write(events.table(), Path(work) / "events.arrow")
             if is_limited(cell):
                 source.per_batch = PER_BATCH_OF_MEETINGS
-            made, sink = self._compile(cell, source), Sink(keeps)
+            made, sink = self._compile(cell, source, counted=not keeps), Sink(keeps)
             began = time.perf_counter()
             query = made.start(lambda rows, _: sink.deliver(rows), Path(work) / "checkpoint", available_now=True)
             try:
@@ -137,10 +138,10 @@ class Bench:
             finally:
                 query.stop()
 
-    def _compile(self, cell: Cell, source: EventFile) -> Compiled:
+    def _compile(self, cell: Cell, source: EventFile, *, counted: bool) -> Compiled:
         feed = UserFeed(SOURCE, "arrow", own=source, types=plain_schema(SCHEMA))
         rows = with_source(feed.open(self.spark, temporary.folder()), 0)
-        return compile_rows(check(cell.network(self.given), self.spark), {0: rows})
+        return compile_rows(check(cell.network(self.given), self.spark), {0: rows}, counted=counted)
 
 
 def compile_kernels(events: Events, given: Parameters) -> None:
