@@ -122,10 +122,10 @@ def draw(out: Path, roads: ss.Roads, file: Path) -> None:
     figure, axes = plt.subplots(figsize=(8, 8))
     for trip in done.trips().to_pandas()["Trip"]:
         axes.plot(trip["x"], trip["y"], color="#4878a8", linewidth=0.5, alpha=0.4)
-    for edge in roads.edges.to_pylist():
-        if edge["ref"] == "A 10" and edge["forward"]:
-            ends = shapely.get_coordinates(shapely.from_wkb(edge["geometry"])).T
-            axes.plot(*plane.locate(*ends), color="#e67e22", linewidth=2)
+    edges = [edge for edge in roads.edges.to_pylist() if edge["ref"] == "A 10" and edge["forward"]]
+    for n, edge in enumerate(edges):
+        ends = shapely.get_coordinates(shapely.from_wkb(edge["geometry"])).T
+        axes.plot(*plane.locate(*ends), color="#e67e22", linewidth=2, label="" if n else "ring")
     border = json.loads((HERE / "cordon.geojson").read_text())["features"][0]["geometry"]["coordinates"][0]
     axes.fill(*np.transpose(border), facecolor="#c0392b22", edgecolor="#c0392b", label="cordon")
     axes.set_aspect(1 / np.cos(np.radians(52.5)))

@@ -14,16 +14,20 @@ import pyarrow as pa
 from pyarrow import csv
 
 from slipstream._bench.berlinmod.batch_evaluation import Evaluation
-from slipstream._bench.berlinmod.cells import ANSWERS, CONTINUOUS, SNAPSHOT, SOURCE, Cell
+from slipstream._bench.berlinmod.cells import ANSWERS, CONTINUOUS, SNAPSHOT, SOURCE, Cell, list_cells
 from slipstream._bench.berlinmod.event_files import SCHEMA, EventFile
 from slipstream._bench.berlinmod.position_events import Events
 from slipstream._bench.berlinmod.query_parameters import Parameters
+from slipstream._io.chunks import CHUNK, to_arrow_stream
 from slipstream._io.readers.user_feeds import UserFeed
 from slipstream._network.boxes.movement.meetings import count_meetings
 from slipstream._network.column_types import plain_schema
 from slipstream._network.planning.compiler import Compiled, compile_rows
+from slipstream._network.planning.plan import plan
 from slipstream._network.schemas import check
-from slipstream._network.tasks.train_intake import with_source
+from slipstream._network.tasks.parcels import Row
+from slipstream._network.tasks.superbox import Superbox
+from slipstream._network.tasks.train_intake import read_row, with_source
 from slipstream._tools.files import temporary
 
 if TYPE_CHECKING:
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
 ENGINE = "slipstream"
 #: events in a batch where each has many answers
 PER_BATCH_OF_MEETINGS = 2_000
+#: events that make every box work
+_FEW = 10
 #: the events of the run that starts workers, before the first that is measured
 _WARM_UP = 2_000
 
@@ -47,7 +53,8 @@ class Sink:
     def deliver(self, rows: DataFrame) -> None:
         """Take the rows of a batch."""
         if not self.keeps:
-            self.counts.update({row["output"]: row["count"] for row in rows.groupBy("output").count().collect()})
+            for row in rows.collect():
+                self.counts[row["output"]] += row["count"]
             return
         found = rows.select("output", f"{ANSWERS}.*").toArrow()
         names = found["output"].to_pylist()
@@ -88,8 +95,9 @@ class Bench:
 
     @classmethod
     def prepare(cls, spark: SparkSession, events: Events, given: Parameters) -> Bench:
-        """Prepare events, and start the workers."""
+        """Prepare events, compile what an installation compiles once, and start the workers."""
         bench = cls(spark, events, given)
+        compile_kernels(events.first(_FEW), given)
         bench._run(Cell(1, SNAPSHOT), events.first(_WARM_UP), keeps=True)
         return bench
 
@@ -121,7 +129,7 @@ class Bench:
             source = EventFile.write(events.table(), Path(work) / "events.arrow")
             if is_limited(cell):
                 source.per_batch = PER_BATCH_OF_MEETINGS
-            made, sink = self._compile(cell, source), Sink(keeps)
+            made, sink = self._compile(cell, source, counted=not keeps), Sink(keeps)
             began = time.perf_counter()
             query = made.start(lambda rows, _: sink.deliver(rows), Path(work) / "checkpoint", available_now=True)
             try:
@@ -130,10 +138,20 @@ class Bench:
             finally:
                 query.stop()
 
-    def _compile(self, cell: Cell, source: EventFile) -> Compiled:
+    def _compile(self, cell: Cell, source: EventFile, *, counted: bool) -> Compiled:
         feed = UserFeed(SOURCE, "arrow", own=source, types=plain_schema(SCHEMA))
         rows = with_source(feed.open(self.spark, temporary.folder()), 0)
-        return compile_rows(check(cell.network(self.given), self.spark), {0: rows})
+        return compile_rows(check(cell.network(self.given), self.spark), {0: rows}, counted=counted)
+
+
+def compile_kernels(events: Events, given: Parameters) -> None:
+    """Run some events through the boxes of all cells, without Spark: the first such run of an installation compiles."""
+    row = Row(0, 0, 0, CHUNK, 0, to_arrow_stream(events.table()))
+    for cell in list_cells():
+        superbox = Superbox(plan(check(cell.network(given), None)))
+        train, _ = read_row(superbox.plan, row, None)
+        for _ in superbox.step(superbox.fresh(), {SOURCE: train}, last=True):
+            pass
 
 
 def is_limited(cell: Cell) -> bool:

@@ -12,17 +12,25 @@ import pyarrow as pa
 from slipstream._io.readers.user_sources import Source, Tuples
 
 SCHEMA = {"vehicle_id": "bigint", "t": "bigint", "lon": "double", "lat": "double"}
-#: events in a batch; each batch has a cost of its own
-PER_BATCH = 1 << 20
+#: the most events in a batch; each batch has a cost of its own
+MOST = 1 << 21
 
 
 class EventFile(Source):
-    """The prepared events: a file with their columns, which tasks map into memory."""
+    """The prepared events: a file with their columns, which tasks map into memory.
+
+    They come in as few batches as possible, of equal size.
+
+    >>> EventFile("events.arrow", 3_000_000).per_batch
+    1500000
+    """
 
     schema = SCHEMA
 
-    def __init__(self, path: str, count: int, per_batch: int = PER_BATCH) -> None:
-        self.path, self.count, self.per_batch = path, count, per_batch
+    def __init__(self, path: str, count: int) -> None:
+        self.path, self.count = path, count
+        batches = max(-(-count // MOST), 1)
+        self.per_batch = -(-count // batches)
 
     @classmethod
     def write(cls, table: pa.Table, path: Path) -> EventFile:

@@ -28,7 +28,7 @@ from slipstream._network.schemas import Checked
 from slipstream._network.sql.projection import project
 from slipstream._network.state.stored import StoredTable, store_tables
 from slipstream._network.tasks import train_intake
-from slipstream._network.tasks.operators_in_spark import Carrier, SuperboxStage, Unpacker
+from slipstream._network.tasks.operators_in_spark import Carrier, SuperboxStage, TupleCounter, Unpacker
 from slipstream._network.tasks.parcels import COLUMNS
 from slipstream._network.tasks.sink import COLUMNS as REPORT_COLUMNS
 from slipstream._network.tasks.sink import Sink
@@ -120,12 +120,13 @@ def compile_rows(
     taps: dict[str, Arc] | None = None,
     drops: Mapping[tuple[str, int, bool], int] | None = None,
     shared: bool = False,
+    counted: bool = False,
 ) -> Compiled:
     """Compile a checked network over rows with the trains of its sources (``intake``), by the sources' numbers.
 
     Its boxes run in ``parallel`` partitions. ``drops`` assigns a bit to a side of a box or (True) to an output, where
     tuples with that bit in ``_shed`` are dropped. When several tasks read (``shared``), each does its part of the work
-    that needs no state.
+    that needs no state. With ``counted``, rows are the numbers of tuples of outputs instead of the tuples.
     """
     rows = train_intake.union_rows(inputs)
     # without a folder of its own, the tables of a network are stored in this process's temporary folder
@@ -134,6 +135,10 @@ def compile_rows(
     warm = ExitStack()
     sink = Sink(str(folder.absolute()), checked.network) if folder else None
     made = _assemble(rows, superbox, sink, warm.enter_context(state_cache.open_cache()), shared)
+    if counted:
+        made = made.mapInArrow(TupleCounter(superbox.plan), "output string, count bigint")
+    elif sink is None:
+        made = made.mapInArrow(Unpacker(superbox.plan), _delivered_columns(superbox.plan))
     keys = output_keys(superbox.plan, superbox.translations)
     return Compiled(superbox.plan, superbox.stages, keys, made, warm)
 
@@ -152,7 +157,7 @@ def _assemble(rows: DataFrame, superbox: Superbox, sink: Sink | None, engine: st
         stage = SuperboxStage(engine, superbox, sink, number)
         schema = REPORT_COLUMNS if sink and number == stages.count else COLUMNS
         rows = rows.groupBy("key").transformWithStateInPandas(DeferredStage(stage), schema, "Append", "None")
-    return rows if sink else rows.mapInArrow(Unpacker(superbox.plan), _delivered_columns(superbox.plan))
+    return rows
 
 
 def _delivered_columns(plan: Plan) -> str:

@@ -231,6 +231,21 @@ class SuperboxStage(FrameStage[Boxes]):
 
 
 @dataclass(frozen=True)
+class TupleCounter:
+    """Counts the tuples of each output, where an output would be written."""
+
+    plan: Plan
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """A row for each train."""
+        names = {delivery.layout.id: name for name, delivery in self.plan.outputs.items()}
+        for row in read_rows(batches):
+            if row.what == DELIVERED:
+                for parcel in Load.from_bytes(row.chunk, len(self.plan.keys)).parcels:
+                    yield pa.record_batch({"output": [names[parcel.address]], "count": [len(parcel.train)]})
+
+
+@dataclass(frozen=True)
 class Unpacker:
     """Converts what the stages deliver to one row per tuple."""
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from slipstream._roads.edge_grid import Index, find_streets
-from slipstream._roads.matching.routes import Trees, Turns, route_metres
+from slipstream._roads.matching.routes import Trees, Turns, least_metres, route_metres
 from slipstream._tools.numba_tools import Floats, Ints, Longs, compiled
 
 #: candidates of a position: streets, and directions of streets
@@ -135,20 +135,33 @@ def score_position(how: Settings, aside: float) -> int:
 
 @compiled
 def score_route(
-    road: Road, trees: Trees, how: Settings, lattice: Lattice, slot: int, c: int, to: int, d: int
-) -> tuple[int, float]:
+    road: Road, trees: Trees, how: Settings, lattice: Lattice, slot: int, c: int, to: int, d: int,
+    straight: float, least: int,
+) -> int:  # fmt: skip
     """Score the route between candidates of two slots: exponential in its difference from the straight line.
 
-    Returns its metres, too.
+    One that is below ``least`` need not be exact: most routes are too long already for what lies of their two edges
+    between the candidates, and need not be looked up.
     """
-    straight = np.hypot(lattice.x[to] - lattice.x[slot], lattice.y[to] - lattice.y[slot])
     limit = 3.0 * straight + 300.0 + 8.0 * how.noise
     a, b = lattice.edge[slot, c], lattice.edge[to, d]
     at_a, at_b = lattice.offset[slot, c], lattice.offset[to, d]
+    shortest = least_metres(road.turns, a, at_a, b, at_b, 5.0 * how.noise)
+    if shortest > limit or (shortest > straight and _score_detour(how, shortest - straight) < least):
+        return NEVER
     metres = route_metres(road.turns, trees, a, at_a, b, at_b, limit, 5.0 * how.noise)
-    if metres == np.inf:
-        return NEVER, metres
-    return -int(SCALE * abs(metres - straight) / how.detour + 0.5), metres
+    return NEVER if metres == np.inf else _score_detour(how, abs(metres - straight))
+
+
+@compiled
+def _score_detour(how: Settings, metres: float) -> int:
+    return -int(SCALE * metres / how.detour + 0.5)
+
+
+@compiled
+def find_straight(lattice: Lattice, slot: int, to: int) -> float:
+    """Return the metres between the positions of two slots."""
+    return float(np.hypot(lattice.x[to] - lattice.x[slot], lattice.y[to] - lattice.y[slot]))
 
 
 @compiled
@@ -178,13 +191,14 @@ def advance(road: Road, trees: Trees, how: Settings, lattice: Lattice, slot: int
     A route adds at most nothing to a score, so predecessors are tried from the best one down, until no other can win.
     """
     order, found = _sort_by_score(lattice, slot - 1), False
+    straight = find_straight(lattice, slot - 1, slot)
     for d in range(lattice.candidates[slot]):
         best, chosen = NEVER, -1
         for c in order:
             before = lattice.score[slot - 1, c]
             if before < best or before == NEVER:
                 break
-            total = before + score_route(road, trees, how, lattice, slot - 1, c, slot, d)[0]
+            total = before + score_route(road, trees, how, lattice, slot - 1, c, slot, d, straight, best - before)
             if total > best or (total == best and c < chosen):
                 best, chosen = total, c
         if best <= NEVER // 2:

@@ -27,7 +27,14 @@ def read_trips(trips: Path, roads: Path) -> Callable[[SparkSession], DataFrame]:
         names = trip_outputs(trips)
         return lambda spark: open_archive(spark, trips, names[0]) if names else open_archive(spark, trips)
     plane = road_tables.open_roads(roads).plane
-    found = Reading(plane=plane).read(trips) if plane and _has_degrees(trips) else Reading().read(trips)
+    in_degrees = _has_degrees(trips)
+    if in_degrees and plane is None:
+        raise BadInput(
+            f"{trips}: positions in degrees, but nobody knows where on the globe {roads} is.",
+            hint="Import the roads with --centre LON,LAT, or give positions in their metres.",
+            code="bad-coordinates",
+        )
+    found = Reading(plane=plane).read(trips) if in_degrees else Reading().read(trips)
     table = pa.table({"id": pa.array([name for name, _ in found]), TRIP: to_arrow([point for _, point in found])})
     return lambda spark: spark.createDataFrame(table)
 

@@ -163,6 +163,17 @@ def _find(turns: Turns, trees: Trees, root: int, edge: int, radius: float) -> in
 
 
 @compiled
+def least_metres(turns: Turns, a: int, at_a: float, b: int, at_b: float, backwards: float) -> float:
+    """Return metres that a route from a place on an edge to one on another certainly has, without looking it up."""
+    if a == b and at_b >= at_a - backwards:
+        return max(0.0, at_b - at_a)
+    onwards = turns.length[a] - at_a + at_b
+    if turns.reverse[a] == b:
+        return float(min(onwards, abs(turns.length[a] - at_b - at_a) + turns.u_turn))
+    return float(onwards)
+
+
+@compiled
 def route_metres(
     turns: Turns, trees: Trees, a: int, at_a: float, b: int, at_b: float, limit: float, backwards: float
 ) -> float:

@@ -28,6 +28,7 @@ from slipstream._roads.matching.lattice import (
     copy_slot,
     find_best,
     find_common,
+    find_straight,
     make_lattice,
     make_room,
     put_candidates,
@@ -121,9 +122,11 @@ def _score_between(
     """Score a candidate given the chosen ones before and after; one that is below ``least`` need not be exact."""
     score = score_position(how, lattice.aside[slot, c])
     if slot > 0 and score >= least:
-        score += score_route(road, trees, how, lattice, slot - 1, chosen[slot - 1], slot, c)[0]
+        metres = find_straight(lattice, slot - 1, slot)
+        score += score_route(road, trees, how, lattice, slot - 1, chosen[slot - 1], slot, c, metres, least - score)
     if slot < len(chosen) - 1 and score >= least:
-        score += score_route(road, trees, how, lattice, slot, c, slot + 1, chosen[slot + 1])[0]
+        metres = find_straight(lattice, slot, slot + 1)
+        score += score_route(road, trees, how, lattice, slot, c, slot + 1, chosen[slot + 1], metres, least - score)
     return score
 
 
