@@ -4,6 +4,7 @@ import { ReactFlowProvider } from "@xyflow/react";
 import { Fragment, useCallback, useEffect, useRef, useState } from "react";
 import { Problem } from "../shared/api";
 import { Empty, ErrorNote } from "../shared/notes";
+import { param, setParams } from "../shared/router";
 import { Canvas, DRAGGED, Glyph } from "./canvas";
 import { Inspector } from "./inspector";
 import type { Positions } from "./layout";
@@ -300,6 +301,13 @@ function FileBar({ desk, setDesk, contents, onRefresh, onProblem, onOpened, undo
     if (!leave()) return;
     server.open(file).then((found) => (show(file, found.document), onOpened(), onProblem(undefined)), onProblem);
   };
+  // the address names the file; a draft with changes is kept
+  useEffect(() => {
+    const linked = param("file");
+    if (linked !== undefined && linked !== desk.file && leave()) open(linked);
+    // once, when the page is opened
+  }, []);
+  useEffect(() => setParams({ file: desk.file || undefined }), [desk.file]);
   const save = () =>
     server.save(target, desk.doc, target === desk.file).then((found) => {
       setDesk((now) => ({ ...now, file: target, doc: found.document, saved: JSON.stringify(found.document) }));
