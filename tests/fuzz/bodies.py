@@ -41,6 +41,8 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/api/jobs/resume"): {"job": "tolled"},
     ("POST", "/api/jobs/read"): {"text": "job: toll\ninputs: {input: x.csv}\n"},
     ("POST", "/api/jobs/start"): {"job": "toll", "out": "new", "inputs": {"input": "x.csv"}, "columns": ["vid=id"]},
+    ("POST", "/api/ask/query"): {"job": "tolled", "sql": "select vid from alerts", "id": "a-1"},
+    ("POST", "/api/ask/cancel"): {"id": "a-1"},
     ("PUT", "/api/network/run/shed"): {"shares": {"over": 0.5}},
     ("POST", "/api/trajectories/who"): {"data": "x", "region": [[0, 0], [1, 0], [1, 1]], "begin": 0, "end": 9.5},
 }
