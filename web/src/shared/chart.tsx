@@ -28,11 +28,14 @@ interface Props {
   limit?: number | undefined;
   /** places on the time axis that get a vertical line, such as restarts */
   marks?: readonly number[];
+  /** whether the horizontal axis has numbers, not times */
+  number?: boolean;
   /** the part of the time axis that is shown, and what to do when another one is chosen */
   range?: [number, number] | undefined;
   onRange?: (range: [number, number] | undefined) => void;
 }
 
+const TIMES = [1, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21600, 86400];
 const NONE: readonly number[] = [];
 const plain = (v: number): string => (Math.abs(v) >= 1000 ? `${+(v / 1000).toFixed(1)}k` : `${+v.toFixed(2)}`);
 
@@ -78,7 +81,7 @@ function download(name: string, text: string): void {
   URL.revokeObjectURL(link.href);
 }
 
-export function Chart({ title, unit, x, lines, values, height = 128, format = plain, limit, bare, marks = NONE, range, onRange }: Props) {
+export function Chart({ title, unit, x, lines, values, height = 128, format = plain, limit, bare, marks = NONE, number = false, range, onRange }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(undefined);
   const theme = useTheme();
@@ -87,7 +90,7 @@ export function Chart({ title, unit, x, lines, values, height = 128, format = pl
   report.current = onRange;
   const shown = useRef(range);
   shown.current = range;
-  const form = JSON.stringify([lines, height, unit, limit, marks, theme, [...hidden]]);
+  const form = JSON.stringify([lines, height, unit, limit, marks, number, theme, [...hidden]]);
   // the plot gets the part that is shown, so that its y axis fits it
   const part = useMemo(() => {
     if (!range) return { x, values };
@@ -108,7 +111,7 @@ export function Chart({ title, unit, x, lines, values, height = 128, format = pl
         cursor: { y: false, points: { size: 5 }, sync: { key: "time", setSeries: false }, drag: { x: report.current !== undefined, y: false, setScale: false } },
         scales: { x: { time: false }, y: { range: (_u, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, limit ?? 0, 1e-3) * 1.1] } },
         axes: [
-          { ...axis, size: 22, gap: 2, space: 60, align: 1, incrs: [1, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21600, 86400], values: (_u, splits) => splits.map(clock) },
+          { ...axis, size: 22, gap: 2, space: 60, align: 1, ...(number ? { values: (_u: uPlot, splits: number[]) => splits.map(plain) } : { incrs: TIMES, values: (_u: uPlot, splits: number[]) => splits.map(clock) }) },
           { ...axis, size: 44, gap: 4, space: 26, values: (_u, splits) => splits.map(format) },
         ],
         series: [{}, ...lines.map((line) => ({ label: line.label, show: !hidden.has(line.label), stroke: line.colour, width: line.width ?? 1.5, points: { show: false }, spanGaps: true, ...(line.dash ? { dash: line.dash } : {}), ...(line.fill ? { fill: line.fill } : {}) }))],
