@@ -25,6 +25,7 @@ lint: $(READY) ## format, style, types and the import rules
 	$(BIN)/ruff check src tests scripts
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	@scripts/check_page.sh
 
 berlin: $(READY) ## a morning of GPS positions in Berlin: tolls on the ring, a charge for the centre, and their picture
 	$(BIN)/python examples/berlin/berlin.py

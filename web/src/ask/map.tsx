@@ -78,7 +78,10 @@ export function ResultMap({ drawing }: { drawing: Drawing }) {
         draw.current();
       } else if (event.key === "+") zoom(1.5);
       else if (event.key === "-") zoom(1 / 1.5);
-      else if (event.key === "0") (fit(), draw.current());
+      else if (event.key === "0") {
+        fit();
+        draw.current();
+      }
       else return;
       event.preventDefault();
     };

@@ -99,7 +99,7 @@ export function Canvas(props: Props) {
         deletable: !isOutside(spot.id),
         data: lookOf(doc, spot.id, shapes, inStage, verdict, run),
         ...(sizes.get(spot.id) ? { measured: sizes.get(spot.id) ?? {} } : {}),
-      })) as Drawn[];
+      }));
     });
   }, [scene, placed, selected, shapes, inStage, verdict, run, doc]);
   const frames = useMemo(() => (verdict?.stages.length ? framesOf(doc, stages, inStage, nodes, WIDTH) : []), [doc, stages, inStage, nodes, verdict]);
@@ -154,7 +154,7 @@ export function Canvas(props: Props) {
         onDelete={(gone) => {
           onEdit((now) => {
             const without = gone.edges.reduce((doc_, edge) => {
-              const wire = edge as Wire;
+              const wire = edge;
               return wire.data ? m.disconnect(doc_, wire.data.target, wire.data.side) : doc_;
             }, now);
             return gone.nodes.reduce((doc_, node) => m.remove(doc_, node.id), without);
@@ -317,7 +317,7 @@ function wiresOf(doc: m.Doc, scene: Scene, run: RunState | undefined, selected: 
         selected: id === selected,
         data,
         ariaLabel: `Arc from ${arc} to ${m.split(target)[1]}`,
-      } as Wire,
+      },
     ];
   });
 }
