@@ -51,7 +51,8 @@ def test_a_link_to_the_city_shows_the_same(workspace: Path, run: Run) -> None:
         page.wait_for_url(lambda url: "second" not in url)
         page.goto(f"{address}/city?result=nowhere&second=x&segment=a,b&vehicle=&range=9,1&colour=red")
         expect(page.get_by_role("alert")).to_contain_text("No result 'nowhere'")
-        assert [one for one in watched.complaints if "404" not in one] == []
+        # what a link shows may be asked for before its result is open
+        assert [one for one in watched.complaints if "404" not in one and "409" not in one] == []
 
 
 def test_a_chart_is_zoomed_by_dragging_and_the_range_is_in_the_address(workspace: Path) -> None:

@@ -66,7 +66,7 @@ export function CityPage() {
             {clock(Math.max(0, state.shown))}
           </div>
           <Figures state={state} />
-          {vid !== undefined && (
+          {vid !== undefined && state.shown >= 0 && (
             <VehicleCard
               vid={vid}
               second={state.shown}
