@@ -25,7 +25,7 @@ BORDER = Path(__file__).parents[2] / "examples" / "networks" / "border.yaml"
 #: the Web Content Accessibility Guidelines, levels A and AA
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
 RUN = """async (tags) => (await axe.run(document, { runOnly: tags })).violations.map((one) =>
-  `${one.id}: ${one.help}\\n` + 
+  `${one.id}: ${one.help}\\n` +
   one.nodes.slice(0, 4).map((node) => `  ${node.target}  ${node.failureSummary}`).join("\\n"))"""
 
 

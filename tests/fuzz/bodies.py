@@ -29,6 +29,8 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/api/city/open"): {"result": "tolled"},
     ("POST", "/api/city/look"): {"follow": False, "second": 30, "playing": True, "speed": 2.0},
     ("PUT", "/api/network/file"): {"file": "border.yaml", "document": DOCUMENT, "replace": True},
+    ("POST", "/api/network/write"): {"document": DOCUMENT},
+    ("POST", "/api/network/read"): {"text": (NETWORKS / "border.yaml").read_text()},
     ("POST", "/api/network/check"): {"document": DOCUMENT},
     ("POST", "/api/network/run/start"): {
         "document": DOCUMENT,
