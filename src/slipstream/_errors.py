@@ -46,6 +46,7 @@ CODES = {
     "broker-unreachable": "No Kafka broker answers, or one stopped.",
     "changed-by-others": "Something other than the job has changed its tables or the files it reads.",
     "check-failed": "The work was done, and a check of its result failed.",
+    "cancelled": "A query was cancelled, or took longer than a query may.",
     "conflict": "The console cannot do that in its present state: something is running, or nothing is.",
     "conflicting-options": "Options exclude or require each other.",
     "damaged-checkpoint": "A job's checkpoint or stored state is incomplete or was changed.",

@@ -6,7 +6,7 @@
     ask/        the Ask page: queries of what jobs have committed
     trips/      the Trajectories page: recorded journeys, and the results of queries
     jobs/       the Jobs page: all jobs of the workspace, and starting them
-    processes   commands as child processes
+    command_processes  commands as child processes
     pages/      the HTTP interface of each page, one router each
     guard       access control: hosts, origins, token, sizes
     sign_in     signing in with the token

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slipstream._console.errors import Conflict, NotFound
-from slipstream._console.jobs.values import to_json_value
+from slipstream._console.jobs.json_values import to_json_value
 from slipstream._console.workspace import Workspace, is_job, pick
 from slipstream._cuboid.query.one_off import parse_query, run_query
 from slipstream._cuboid.snapshots.snapshot import Snapshot
@@ -110,7 +110,7 @@ class Asking:
                 raise Conflict(
                     f"{len(self._running)} queries are running.",
                     hint="Wait for one of them, or cancel it.",
-                    code="busy",
+                    code="conflict",
                 )
             cancelled = self._running[id_] = threading.Event()
         try:

@@ -16,10 +16,10 @@ from threading import Lock
 from typing import Any, Literal
 
 from slipstream._console.errors import Conflict
+from slipstream._console.jobs.json_values import to_json_value
 from slipstream._console.jobs.kinds import follow
 from slipstream._console.jobs.launching import Launcher
 from slipstream._console.jobs.states import State, interpret, is_at_work, read_number, read_status
-from slipstream._console.jobs.values import to_json_value
 from slipstream._console.jobs.verdicts import Verdict, pass_verdict
 from slipstream._console.workspace import Workspace, is_job, pick
 from slipstream._cuboid.snapshots.snapshot_files import FOLDER as SNAPSHOT
