@@ -69,6 +69,7 @@ class Asking:
         self._workspace, self._spark = workspace, spark
         self._running: dict[str, threading.Event] = {}
         self._lock = threading.Lock()
+        self._turn = threading.Lock()
         self._session: SparkSession | None = None
 
     def tables(self, job: str) -> list[AskedTable]:
@@ -119,46 +120,62 @@ class Asking:
             with self._lock:
                 del self._running[id_]
 
-    def _query_session(self) -> SparkSession:
-        """Return a session of its own, with the operators on moving points."""
-        with self._lock:
+    @contextmanager
+    def _session_for(self, cancelled: threading.Event) -> Iterator[SparkSession]:
+        """Wait for the session of the queries: its tables are those of one query at a time."""
+        while not self._turn.acquire(timeout=0.1):
+            if cancelled.is_set():
+                raise _report_cancelled()
+        try:
             if self._session is None:
                 session = self._spark().newSession()
                 register(session)
                 session.conf.set("spark.sql.session.timeZone", "UTC")
                 self._session = session
-            return self._session
+            yield self._session
+        finally:
+            self._turn.release()
 
     def _ask_spark(self, folder: Path, sql: str, id_: str, began: float, cancelled: threading.Event) -> AskedResult:
         checked = check_select(sql, outputs.output_names(folder), names())
         last = outputs.last_batch(folder)
-        session = self._query_session().newSession()
-        register(session)
-        for name in checked.tables:
-            frame = outputs.to_frame(session, folder, name)
-            frame.drop(outputs.BATCH).createOrReplaceTempView(f"`{name}`")
-        context, group = session.sparkContext, f"ask-{id_}"
-        done = threading.Event()
-
-        def watch() -> None:
-            deadline = time.monotonic() + SECONDS
-            while not done.wait(0.1):
-                if cancelled.is_set() or time.monotonic() > deadline:
-                    cancelled.set()
-                    context.cancelJobGroup(group)
-
-        watcher = threading.Thread(target=watch, daemon=True)
-        watcher.start()
-        try:
-            context.setJobGroup(group, "a query from the console", interruptOnCancel=True)
-            table = session.sql(checked.sql).limit(MOST_ROWS + 1).toArrow()
-        except Exception as error:
-            raise _explain(error, cancelled.is_set()) from error
-        finally:
-            done.set()
-            watcher.join()
-            context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+        with self._session_for(cancelled) as session:
+            for name in checked.tables:
+                frame = outputs.to_frame(session, folder, name).drop(outputs.BATCH)
+                frame.createOrReplaceTempView(f"`{name}`")
+            try:
+                with _cancelling(session, f"ask-{id_}", cancelled):
+                    table = session.sql(checked.sql).limit(MOST_ROWS + 1).toArrow()
+            except Exception as error:
+                raise _explain(error, was_cancelled=cancelled.is_set()) from error
+            finally:
+                for name in checked.tables:
+                    session.catalog.dropTempView(name)
         return _make_result(table.schema.names, table.to_pylist(), last.batch if last else -1, began)
+
+
+@contextmanager
+def _cancelling(session: SparkSession, group: str, cancelled: threading.Event) -> Iterator[None]:
+    """Cancel what this thread runs in Spark in this block when it is asked to, or when the time is up."""
+    context, done = session.sparkContext, threading.Event()
+    deadline = time.monotonic() + SECONDS
+
+    def watch() -> None:
+        while not done.wait(0.1):
+            if cancelled.is_set() or time.monotonic() > deadline:
+                cancelled.set()
+                context.cancelJobGroup(group)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        context.setJobGroup(group, "a query from the console", interruptOnCancel=True)
+        yield
+    finally:
+        done.set()
+        watcher.join()
+        # the thread serves other requests, too
+        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
 
 
 def _first_table(sql: str) -> str:
@@ -175,13 +192,17 @@ def _ask_cuboid(folder: Path, sql: str, began: float) -> AskedResult:
     return _make_result(list(columns), rows, snapshot.batch, began)
 
 
-def _explain(error: Exception, was_cancelled: bool) -> Exception:
+def _report_cancelled() -> Unavailable:
+    return Unavailable(
+        "The query was cancelled.",
+        hint=f"A query may take {SECONDS:.0f} s. Restrict it with WHERE, or use `ss.open(folder)` in a notebook.",
+        code="cancelled",
+    )
+
+
+def _explain(error: Exception, *, was_cancelled: bool) -> Exception:
     if was_cancelled:
-        return Unavailable(
-            "The query was cancelled.",
-            hint=f"A query may take {SECONDS:.0f} s. Restrict it with WHERE, or use `ss.open(folder)` in a notebook.",
-            code="cancelled",
-        )
+        return _report_cancelled()
     if isinstance(error, SlipstreamError):
         return error
     condition = getattr(error, "getCondition", lambda: None)()
