@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -17,11 +18,17 @@ from fastapi.testclient import TestClient
 from console.conftest import HERE, OURS
 from console.made_jobs import begun, commit
 from slipstream._console.ask import asking
+from slipstream._console.ask.asking import Asking
 from slipstream._console.guard import AccessRules
 from slipstream._console.server import create
+from slipstream._cuboid import declare, example_series
+from slipstream._cuboid.cuboid_feeds import make_cuboid_feed
+from slipstream._cuboid.query.one_off import run_query
+from slipstream._cuboid.snapshots.snapshot import Snapshot
 from slipstream._io import outputs
 from slipstream._io.outputs import Outputs
 from slipstream._moving.value import MovingPoint, to_arrow
+from slipstream._network.running.filling import build_network, fill
 from slipstream._runtime.job import Job
 
 if TYPE_CHECKING:
@@ -99,6 +106,26 @@ def test_a_query_that_cannot_be_run_says_why(page: TestClient, job: str, sql: st
     found = ask(page, job, sql, 422)
     assert words in found["message"]
     assert found["hint"]
+
+
+def test_cuboids_are_queried_without_spark(spark: SparkSession, tmp_path: Path) -> None:
+    """By Streamonas-SQL, whose result is that of the command line."""
+    script = declare.parse("CREATE CUBOID stock (stock_id INT KEY, price FLOAT AST(8))")
+    example_series.write(tmp_path / "ticks", 40, seed=2, files=1)
+    feed = make_cuboid_feed(str(tmp_path / "ticks"), script.cuboids["stock"])
+    fill(spark, feed, build_network(script), tmp_path / "stocks", fragments=2)
+    sql = "SELECT stock_id, avg(price) FROM stock"
+    with (
+        patch.object(Asking, "_session_for", side_effect=AssertionError),
+        TestClient(create(tmp_path, AccessRules(), "local[2]"), base_url=HERE, headers=OURS) as page,
+    ):
+        assert page.get("/api/ask/tables", params={"job": "stocks"}).json()[-1] == {
+            "name": "stock", "kind": "cuboid", "columns": ["stock_id", "price"],
+        }  # fmt: skip
+        found = ask(page, "stocks", sql)
+        expected = run_query(Snapshot.open(tmp_path / "stocks"), sql)
+        assert {row[0]: row[1] for row in found["rows"]} == pytest.approx(dict(zip(*expected.values(), strict=True)))
+        assert "nope" in ask(page, "stocks", "SELECT nope FROM stock", 400)["message"]
 
 
 def test_a_job_elsewhere_cannot_be_queried(page: TestClient) -> None:

@@ -81,7 +81,7 @@ class Asking:
             found.append(AskedTable(name, "output", [column for column in columns if column != outputs.BATCH]))
         if (folder / SNAPSHOT).is_dir():
             for name, schema in Snapshot.open(folder, refresh=False).schemas.items():
-                found.append(AskedTable(name, "cuboid", list(schema.names)))
+                found.append(AskedTable(name, "cuboid", [schema.key, *schema.names]))
         return found
 
     def ask(self, job: str, sql: str, id_: str) -> AskedResult:
