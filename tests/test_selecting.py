@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -129,3 +131,9 @@ def test_no_text_gets_a_table_that_was_not_given(text: str, around: str) -> None
         return
     assert made.tables <= {*TABLES}
     assert check_select(made.sql, TABLES, OWN).tables == made.tables
+
+
+def test_the_query_of_the_documentation_may_be_run() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "how-to" / "console.md").read_text()
+    text = page.partition("```sql")[2].partition("\n")[2].partition("```")[0]
+    assert check_select(text, TABLES, OWN).tables == {"trips"}
