@@ -25,6 +25,7 @@ lint: $(READY) ## check format, style, types and the import rules
 	$(BIN)/ruff check src tests scripts
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	@scripts/check_page.sh
 
 berlin: $(READY) ## toll a morning of GPS positions in Berlin: the ring by kilometre, the centre by visit
 	$(BIN)/python examples/berlin/berlin.py

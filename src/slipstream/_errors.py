@@ -44,6 +44,7 @@ CODES = {
     "bad-type": "A column or value has a type that cannot be used there, or no known type.",
     "bad-usage": "The command line cannot be parsed: an unknown option, a missing argument, a value of the wrong type.",
     "broker-unreachable": "No Kafka broker answers, or one stopped.",
+    "cancelled": "A query was cancelled, or took longer than a query may.",
     "changed-by-others": "Something other than the job has changed its tables or the files it reads.",
     "check-failed": "The work was done, and a check of its result failed.",
     "conflict": "The console cannot do that in its present state: something is running, or nothing is.",

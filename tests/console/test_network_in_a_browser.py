@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -284,3 +285,27 @@ def test_stages_are_framed_for_the_partitions_one_chooses(
         page.get_by_label("Stages").uncheck()
         expect(page.locator(".stage")).to_have_count(0)
         assert not watched.complaints
+
+
+def test_the_yaml_beside_the_picture_is_edited_and_undone(tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLES, tmp_path / "networks")
+    with served(tmp_path) as address, chromium() as browser:
+        page = Watched.open(browser, f"{address}/network?file=networks/border.yaml").page
+        box = page.locator(".piece", has_text="over").first
+        expect(box).to_be_visible()
+        page.get_by_label("YAML", exact=True).check()
+        text = page.get_by_label("The network as YAML")
+        expect(text).to_have_value(re.compile("network: border"))
+        text.fill(text.input_value().replace("over:", "above:").replace("from: over", "from: above"))
+        page.get_by_role("button", name="Draw it").click()
+        expect(page.locator(".piece", has_text="above").first).to_be_visible()
+        page.get_by_role("button", name="Undo").click()
+        expect(page.locator(".piece", has_text="over").first).to_be_visible()
+        expect(text).to_have_value(re.compile("over:"))
+        page.get_by_role("button", name="Redo").click()
+        expect(page.locator(".piece", has_text="above").first).to_be_visible()
+        text.fill("network: [")
+        page.get_by_role("button", name="Draw it").click()
+        expect(page.get_by_role("region", name="YAML").get_by_role("alert")).to_contain_text("The YAML, line 1")
+        page.get_by_label("Find a box").fill("window")
+        expect(page.get_by_role("region", name="Palette").get_by_role("button", name="Filter")).to_have_count(0)

@@ -302,3 +302,18 @@ def test_a_run_needs_a_recording_for_every_source(editor: TestClient, border: di
     assert (answer.status_code, answer.json()["message"]) == (400, "No recording for the source soldiers.")
     answer = editor.post("/api/network/run/start", json={"document": {**border, "outputs": {}}, "inputs": {}})
     assert "not finished" in answer.json()["message"]
+
+
+def test_a_network_is_written_as_yaml_and_read_back(editor: TestClient, border: dict[str, Any]) -> None:
+    text = editor.post("/api/network/write", json={"document": border}).json()["text"]
+    assert yaml_files.loads(text) == yaml_files.load(EXAMPLES / "border.yaml")
+    assert editor.post("/api/network/read", json={"text": text}).json()["document"] == border
+
+
+@pytest.mark.parametrize(
+    "text", ["", "network: [", "network: n\nversion: 1\nsources: &a {}\ntables: *a", "x" * 5000, "[" * 5000, "- 1"]
+)
+def test_text_that_is_no_network_is_refused(editor: TestClient, text: str) -> None:
+    answer = editor.post("/api/network/read", json={"text": text})
+    assert answer.status_code == 422
+    assert answer.json()["message"]

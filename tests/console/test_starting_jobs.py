@@ -103,6 +103,12 @@ def test_yaml_describes_the_same(page: TestClient) -> None:
     assert (found["speed"], found["rules"], found["columns"], found["follow"]) == (10, "2003", ["vid=id"], False)
 
 
+def test_the_yaml_of_the_documentation_is_a_job() -> None:
+    page = (BORDER.parents[2] / "docs" / "how-to" / "console.md").read_text()
+    found = read_specification(page.partition("```yaml")[2].partition("```")[0])
+    assert (found.follow, found.archive, found.columns) == (True, True, ["vid=vin", "time=ts:ms"])
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "- toll", "job: toll", "job: dance\ninputs: {}", "job: toll\ninputs: {input: x}\nfunctions: os.py", "job: [",

@@ -29,6 +29,8 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/api/city/open"): {"result": "tolled"},
     ("POST", "/api/city/look"): {"follow": False, "second": 30, "playing": True, "speed": 2.0},
     ("PUT", "/api/network/file"): {"file": "border.yaml", "document": DOCUMENT, "replace": True},
+    ("POST", "/api/network/write"): {"document": DOCUMENT},
+    ("POST", "/api/network/read"): {"text": (NETWORKS / "border.yaml").read_text()},
     ("POST", "/api/network/check"): {"document": DOCUMENT},
     ("POST", "/api/network/run/start"): {
         "document": DOCUMENT,
@@ -41,6 +43,8 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/api/jobs/resume"): {"job": "tolled"},
     ("POST", "/api/jobs/read"): {"text": "job: toll\ninputs: {input: x.csv}\n"},
     ("POST", "/api/jobs/start"): {"job": "toll", "out": "new", "inputs": {"input": "x.csv"}, "columns": ["vid=id"]},
+    ("POST", "/api/ask/query"): {"job": "tolled", "sql": "select vid from alerts", "id": "a-1"},
+    ("POST", "/api/ask/cancel"): {"id": "a-1"},
     ("PUT", "/api/network/run/shed"): {"shares": {"over": 0.5}},
     ("POST", "/api/trajectories/who"): {"data": "x", "region": [[0, 0], [1, 0], [1, 1]], "begin": 0, "end": 9.5},
 }

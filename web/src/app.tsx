@@ -8,6 +8,7 @@ import { ThemeSwitch } from "./shared/theme";
 // Pages other than the first are loaded on demand.
 const NetworkPage = lazy(() => import("./network/page").then((m) => ({ default: m.NetworkPage })));
 const CityPage = lazy(() => import("./city/page").then((m) => ({ default: m.CityPage })));
+const AskPage = lazy(() => import("./ask/page").then((m) => ({ default: m.AskPage })));
 const TrajectoriesPage = lazy(() => import("./trajectories/page").then((m) => ({ default: m.TrajectoriesPage })));
 
 const PAGES = [
@@ -15,6 +16,7 @@ const PAGES = [
   { path: "/city", title: "Live city", key: "2", page: CityPage },
   { path: "/network", title: "Network", key: "3", page: NetworkPage },
   { path: "/trajectories", title: "Trajectories", key: "4", page: TrajectoriesPage },
+  { path: "/ask", title: "Ask", key: "5", page: AskPage },
 ] as const;
 
 export function App() {

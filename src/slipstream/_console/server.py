@@ -21,16 +21,17 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from slipstream import __version__
 from slipstream._console import monitoring, sign_in
+from slipstream._console.ask.asking import Asking
 from slipstream._console.errors import add_error_handlers
 from slipstream._console.guard import AccessRules, Guard
 from slipstream._console.jobs.overview import Jobs
 from slipstream._console.live.live_city import LiveCity
 from slipstream._console.moving_features import feature_routes
 from slipstream._console.networks.network_runner import NetworkRunner
-from slipstream._console.pages import city, jobs, network, trajectories
+from slipstream._console.pages import ask, city, jobs, network, trajectories
 from slipstream._console.workspace import Workspace
 
-PAGES = ("/", "/city", "/network", "/trajectories", "/jobs")
+PAGES = ("/", "/city", "/network", "/trajectories", "/jobs", "/ask")
 
 _NO_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Slipstream</title>
 <body style="font: 16px/1.5 sans-serif; max-width: 40em; margin: 4em auto">
@@ -81,9 +82,10 @@ def create(workspace: Workspace | Path, rules: AccessRules, master: str) -> Fast
     app.state.city = LiveCity(workspace, master)
     app.state.runner = NetworkRunner(app.state.city.workspace, master)
     app.state.jobs = Jobs(app.state.city.workspace, master)
+    app.state.asking = Asking(app.state.city.workspace, app.state.runner.spark)
     app.state.library = trajectories.Library()
     app.state.rules = rules
-    for page in (sign_in, city, network, trajectories, jobs, monitoring):
+    for page in (sign_in, jobs, city, network, trajectories, ask, monitoring):
         app.include_router(page.router)
     app.include_router(feature_routes.router)
     add_error_handlers(app)

@@ -1,6 +1,7 @@
 // Charts of the last batches.
 import { useMemo } from "react";
 import { Chart } from "../shared/chart";
+import { useRangeParam } from "../shared/link";
 import { SERIES } from "../shared/scales";
 import { colour, useTheme } from "../shared/theme";
 import type { Beat } from "./types";
@@ -10,6 +11,8 @@ const KIND_LINES = KINDS.map((label, at) => ({ label, colour: SERIES[at] ?? SERI
 
 export function Charts({ beats, limit }: { beats: readonly Beat[]; limit: number | undefined }) {
   const theme = useTheme();
+  const [range, onRange] = useRangeParam("range");
+  const zoom = { range, onRange };
   const data = useMemo(() => columns(beats), [beats]);
   const ink = useMemo(() => ({ main: colour("accent"), soft: colour("soft"), dim: colour("dim") }), [theme]);
   const rates = [
@@ -22,10 +25,10 @@ export function Charts({ beats, limit }: { beats: readonly Beat[]; limit: number
   ];
   return (
     <div className="charts">
-      <Chart title="Tuples" unit="/s" x={data.x} lines={rates} values={data.rates} />
-      <Chart title="Response time, p99" unit="s" x={data.x} lines={KIND_LINES} values={data.responses} limit={limit} bare />
-      <Chart title="Commit time" unit="s" x={data.x} lines={commits} values={data.commits} />
-      <Chart title="Lag" unit="s" x={data.x} lines={[{ label: "behind the clock", colour: ink.main, fill: ink.soft }]} values={data.lag} />
+      <Chart {...zoom} title="Tuples" unit="/s" x={data.x} lines={rates} values={data.rates} />
+      <Chart {...zoom} title="Response time, p99" unit="s" x={data.x} lines={KIND_LINES} values={data.responses} limit={limit} />
+      <Chart {...zoom} title="Commit time" unit="s" x={data.x} lines={commits} values={data.commits} />
+      <Chart {...zoom} title="Lag" unit="s" x={data.x} lines={[{ label: "behind the clock", colour: ink.main, fill: ink.soft }]} values={data.lag} />
     </div>
   );
 }

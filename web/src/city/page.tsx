@@ -1,9 +1,11 @@
 // The live city.
 import "./city.css";
-import { useCallback, useState } from "react";
+import { useCallback, useMemo, useState } from "react";
 import type { Problem } from "../shared/api";
 import { clock, count } from "../shared/format";
+import { numbers, useNumberParam } from "../shared/link";
 import { Empty, ErrorNote } from "../shared/notes";
+import { useParam } from "../shared/router";
 import { gradient } from "../shared/scales";
 import { useTheme } from "../shared/theme";
 import { Charts } from "./charts";
@@ -11,19 +13,22 @@ import { Controls, Timeline } from "./controls";
 import { SegmentCard, VehicleCard, VehicleSearch } from "./details";
 import { type Measure, MEASURES, shade } from "./draw";
 import { Figures, LIMIT, limitsApply, Responses } from "./health";
+import { useLinkedState } from "./linked";
 import { useLive } from "./live";
 import { CityMap } from "./map";
 import { type Grid, HEADING, type Place, type State } from "./types";
 
 export function CityPage() {
   const live = useLive();
-  const [measure, setMeasure] = useState<Measure>("speed");
-  const [zoomed, setZoomed] = useState<number>();
-  const [chosen, setChosen] = useState<Place>();
-  const [vid, setVid] = useState<number>();
+  const [colouring, setMeasure] = useParam("colour");
+  const measure = colouring !== undefined && colouring in MEASURES ? (colouring as Measure) : "speed";
+  const [zoomed, setZoomed] = useNumberParam("expressway");
+  const [chosen, setChosen] = usePlace();
+  const [vid, setVid] = useNumberParam("vehicle");
   const [problem, setProblem] = useState<Problem>();
   const onProblem = useCallback((one: Problem) => setProblem(one), []);
   const { state } = live;
+  useLinkedState(state, onProblem);
   if (!state) return <p className="note">{live.connected ? "Loading…" : "The console is not responding. Retrying…"}</p>;
   return (
     <div className="city page">
@@ -61,7 +66,7 @@ export function CityPage() {
             {clock(Math.max(0, state.shown))}
           </div>
           <Figures state={state} />
-          {vid !== undefined && (
+          {vid !== undefined && state.shown >= 0 && (
             <VehicleCard
               vid={vid}
               second={state.shown}
@@ -79,6 +84,16 @@ export function CityPage() {
       </div>
     </div>
   );
+}
+
+/** The chosen segment, in the address as `expressway,direction,segment`. */
+function usePlace(): [Place | undefined, (place: Place | undefined) => void] {
+  const [text, set] = useParam("segment");
+  const place = useMemo((): Place | undefined => {
+    const [xway, dir, seg] = numbers(text, 3) ?? [];
+    return xway !== undefined && (dir === 0 || dir === 1) && seg !== undefined ? { xway, dir, seg } : undefined;
+  }, [text]);
+  return [place, useCallback((next: Place | undefined) => set(next && `${next.xway},${next.dir},${next.seg}`), [set])];
 }
 
 function Legend({ measure, grid }: { measure: Measure; grid: Grid | undefined }) {

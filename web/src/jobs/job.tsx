@@ -5,6 +5,7 @@ import { Chart } from "../shared/chart";
 import { Figure } from "../shared/figure";
 import { bytes, count, duration, instant } from "../shared/format";
 import { useFresh, useLatest } from "../shared/fresh";
+import { useRangeParam } from "../shared/link";
 import { ErrorNote } from "../shared/notes";
 import { navigate, useParam } from "../shared/router";
 import { Rows, text } from "../shared/rows";
@@ -211,9 +212,12 @@ function JobControls({ job, act }: { job: Detail; act: (request: Promise<Detail>
 
 function Batches({ recent, starts }: { recent: Done[]; starts: number[] }) {
   useTheme();
+  const [range, onRange] = useRangeParam("range");
+  const zoom = { range, onRange };
   // skip empty batches: a job warms up with some, and a quiet feed has many
   const busy = recent.filter((one) => one.tuples > 0 || one.rows > 0);
-  const first = busy[0]?.committed_at ?? 0;
+  // the time since the first start that is known, so that a range in a link stays the same
+  const first = starts[0] ?? busy[0]?.committed_at ?? 0;
   const x = busy.map((one) => one.committed_at - first);
   if (busy.length < 3) return null;
   // restarts between these batches; the first start precedes them
@@ -221,9 +225,9 @@ function Batches({ recent, starts }: { recent: Done[]; starts: number[] }) {
   const lags = busy.some((one) => one.lag !== null);
   return (
     <div className="charts">
-      <Chart title="Tuples per batch" unit="" x={x} marks={marks} lines={[{ label: "tuples", colour: colour("accent") }]} values={[busy.map((one) => one.tuples)]} bare />
-      <Chart title="Commit time" unit="s" x={x} marks={marks} lines={[{ label: "commit", colour: colour("mark") }]} values={[busy.map((one) => one.commit_s)]} bare />
-      {lags && <Chart title="Lag" unit="s" x={x} marks={marks} lines={[{ label: "lag", colour: colour("accent") }]} values={[busy.map((one) => one.lag)]} bare />}
+      <Chart {...zoom} title="Tuples per batch" unit="" x={x} marks={marks} lines={[{ label: "tuples", colour: colour("accent") }]} values={[busy.map((one) => one.tuples)]} bare />
+      <Chart {...zoom} title="Commit time" unit="s" x={x} marks={marks} lines={[{ label: "commit", colour: colour("mark") }]} values={[busy.map((one) => one.commit_s)]} bare />
+      {lags && <Chart {...zoom} title="Lag" unit="s" x={x} marks={marks} lines={[{ label: "lag", colour: colour("accent") }]} values={[busy.map((one) => one.lag)]} bare />}
     </div>
   );
 }

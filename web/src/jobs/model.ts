@@ -133,7 +133,7 @@ export function essential(wanted: Specification): Partial<Specification> {
   for (const field of FIELDS[wanted.job]) {
     if (field === "inputs" || JSON.stringify(wanted[field]) !== JSON.stringify(EMPTY[field])) kept[field] = wanted[field];
   }
-  return kept as Partial<Specification>;
+  return kept;
 }
 
 const PLAIN = /^[A-Za-z][\w./:-]*$/;
@@ -150,7 +150,7 @@ export function toYaml(wanted: Specification): string {
   for (const [name, value] of Object.entries(essential(wanted))) {
     if (Array.isArray(value)) lines.push(`${name}: [${value.map(scalar).join(", ")}]`);
     else if (typeof value === "object" && value !== null) {
-      const inside = Object.entries(value as Record<string, string>);
+      const inside = Object.entries(value);
       lines.push(inside.length ? `${name}:` : `${name}: {}`, ...inside.map(([key, where]) => `  ${scalar(key)}: ${scalar(where)}`));
     } else if (typeof value === "string" && value.includes("\n")) lines.push(`${name}: |`, ...value.trimEnd().split("\n").map((line) => `  ${line}`));
     else lines.push(`${name}: ${scalar(value)}`);

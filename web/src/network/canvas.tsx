@@ -12,6 +12,7 @@ import {
   type EdgeProps,
   getBezierPath,
   Handle,
+  MiniMap,
   type Node,
   type NodeChange,
   type NodeProps,
@@ -67,15 +68,14 @@ interface Props {
   onDrop: (piece: m.Piece, at: { x: number; y: number }) => void;
 }
 
-/** The smallest legible zoom, and the canvas width below which the network is not shown as a whole. */
+/** The smallest legible zoom: below it a network is not shown as a whole. */
 const LEGIBLE = 0.6;
-const NARROW = 600;
 
-/** Show the whole network; on a phone its beginning, large enough to read. */
+/** Show the whole network; if that would be too small to read, its beginning. */
 async function show(flow: ReactFlowInstance<Drawn, Wire>): Promise<void> {
   await flow.fitView({ padding: 0.08, maxZoom: 1.1 });
   const canvas = document.querySelector(".canvas");
-  if (!canvas || canvas.clientWidth > NARROW || flow.getZoom() >= LEGIBLE) return;
+  if (!canvas || flow.getZoom() >= LEGIBLE) return;
   const whole = flow.getNodesBounds(flow.getNodes());
   await flow.setViewport({ x: 16 - whole.x * LEGIBLE, y: canvas.clientHeight / 2 - (whole.y + whole.height / 2) * LEGIBLE, zoom: LEGIBLE });
 }
@@ -99,7 +99,7 @@ export function Canvas(props: Props) {
         deletable: !isOutside(spot.id),
         data: lookOf(doc, spot.id, shapes, inStage, verdict, run),
         ...(sizes.get(spot.id) ? { measured: sizes.get(spot.id) ?? {} } : {}),
-      })) as Drawn[];
+      }));
     });
   }, [scene, placed, selected, shapes, inStage, verdict, run, doc]);
   const frames = useMemo(() => (verdict?.stages.length ? framesOf(doc, stages, inStage, nodes, WIDTH) : []), [doc, stages, inStage, nodes, verdict]);
@@ -154,7 +154,7 @@ export function Canvas(props: Props) {
         onDelete={(gone) => {
           onEdit((now) => {
             const without = gone.edges.reduce((doc_, edge) => {
-              const wire = edge as Wire;
+              const wire = edge;
               return wire.data ? m.disconnect(doc_, wire.data.target, wire.data.side) : doc_;
             }, now);
             return gone.nodes.reduce((doc_, node) => m.remove(doc_, node.id), without);
@@ -172,6 +172,7 @@ export function Canvas(props: Props) {
       >
         <Background variant={BackgroundVariant.Dots} gap={24} size={1.2} />
         <Controls showInteractive={false} />
+        <MiniMap className="minimap" pannable zoomable ariaLabel="The network as a whole" />
       </ReactFlow>
     </div>
   );
@@ -317,7 +318,7 @@ function wiresOf(doc: m.Doc, scene: Scene, run: RunState | undefined, selected: 
         selected: id === selected,
         data,
         ariaLabel: `Arc from ${arc} to ${m.split(target)[1]}`,
-      } as Wire,
+      },
     ];
   });
 }

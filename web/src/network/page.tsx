@@ -4,6 +4,7 @@ import { ReactFlowProvider } from "@xyflow/react";
 import { Fragment, useCallback, useEffect, useRef, useState } from "react";
 import { Problem } from "../shared/api";
 import { Empty, ErrorNote } from "../shared/notes";
+import { param, setParams } from "../shared/router";
 import { Canvas, DRAGGED, Glyph } from "./canvas";
 import { Inspector } from "./inspector";
 import type { Positions } from "./layout";
@@ -37,7 +38,9 @@ function storedDesk(): Desk {
 /** The network with undo: edits of one field within a second count as one. */
 function useDesk() {
   const [desk, setDesk] = useState(storedDesk);
-  const past = useRef<{ docs: m.Doc[]; field: string; at: number }>({ docs: [], field: "", at: 0 });
+  const past = useRef<{ docs: m.Doc[]; undone: m.Doc[]; field: string; at: number }>({ docs: [], undone: [], field: "", at: 0 });
+  const shown = useRef(desk.doc);
+  shown.current = desk.doc;
   useEffect(() => localStorage.setItem(KEY, JSON.stringify(desk)), [desk]);
   const edit = useCallback((change: (doc: m.Doc) => m.Doc, field = "") => {
     setDesk((now) => {
@@ -45,16 +48,25 @@ function useDesk() {
       if (doc === now.doc) return now;
       const same = field !== "" && past.current.field === field && Date.now() - past.current.at < 1000;
       if (!same && past.current.docs.at(-1) !== now.doc) past.current.docs = [...past.current.docs.slice(-99), now.doc];
-      past.current = { ...past.current, field, at: Date.now() };
+      past.current = { ...past.current, undone: [], field, at: Date.now() };
       return { ...now, doc };
     });
   }, []);
   const undo = useCallback(() => {
     const before = past.current.docs.pop();
     past.current.field = "";
-    if (before) setDesk((now) => ({ ...now, doc: before }));
+    if (!before) return;
+    past.current.undone.push(shown.current);
+    setDesk((now) => ({ ...now, doc: before }));
   }, []);
-  return { desk, setDesk, edit, undo };
+  const redo = useCallback(() => {
+    const after = past.current.undone.pop();
+    past.current.field = "";
+    if (!after) return;
+    past.current.docs.push(shown.current);
+    setDesk((now) => ({ ...now, doc: after }));
+  }, []);
+  return { desk, setDesk, edit, undo, redo };
 }
 
 function useVerdict(doc: m.Doc, parallel: number, onProblem: (problem: Problem | undefined) => void): [server.Verdict | undefined, boolean] {
@@ -96,7 +108,8 @@ export function NetworkPage() {
 }
 
 function Editor() {
-  const { desk, setDesk, edit, undo } = useDesk();
+  const { desk, setDesk, edit, undo, redo } = useDesk();
+  const [asText, setAsText] = useState(false);
   const { doc, positions, recordings, parallel, showStages } = desk;
   const [contents, setContents] = useState<server.WorkspaceContents>();
   const [selected, setSelected] = useState<string>();
@@ -112,13 +125,16 @@ function Editor() {
     const onKey = (event: KeyboardEvent) => {
       if (!(event.ctrlKey || event.metaKey)) return;
       const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement;
-      if (event.key === "z" && !typing) undo();
+      if (typing) return;
+      const key = event.key.toLowerCase();
+      if (key === "y" || (key === "z" && event.shiftKey)) redo();
+      else if (key === "z") undo();
       else return;
       event.preventDefault();
     };
     window.addEventListener("keydown", onKey);
     return () => window.removeEventListener("keydown", onKey);
-  }, [undo]);
+  }, [undo, redo]);
   useEffect(() => {
     // guess: a recording with the name of the source
     if (!contents) return;
@@ -153,7 +169,7 @@ function Editor() {
   const shownRun = run && run.status !== "idle" && run.network === doc.network ? run : undefined;
   return (
     <div className="network page">
-      <FileBar desk={desk} setDesk={setDesk} contents={contents} onRefresh={look} onProblem={setProblem} onOpened={() => (setSelected(undefined), setGroup(undefined), setOpened((n) => n + 1))} undo={undo}>
+      <FileBar desk={desk} setDesk={setDesk} contents={contents} onRefresh={look} onProblem={setProblem} onOpened={() => (setSelected(undefined), setGroup(undefined), setOpened((n) => n + 1))} undo={undo} redo={redo}>
         <Verdict verdict={verdict} checking={checking} lost={lost} awake={contents?.awake ?? false} onSelect={setSelected} />
       </FileBar>
       <RunBar doc={doc} run={run} wrong={wrong} recordings={recordings} parallel={parallel} onParallel={(many) => setDesk((now) => ({ ...now, parallel: many }))} onRun={setRun} onProblem={setProblem} />
@@ -175,6 +191,10 @@ function Editor() {
               <input type="checkbox" checked={showStages} onChange={(event) => setDesk((now) => ({ ...now, showStages: event.target.checked }))} />
               Stages
             </label>
+            <label className="stages text">
+              <input type="checkbox" checked={asText} onChange={(event) => setAsText(event.target.checked)} />
+              YAML
+            </label>
             <Canvas doc={doc} shapes={shapes} verdict={verdict} showStages={showStages} run={shownRun} group={group} selected={selected} positions={positions} opened={opened} onSelect={setSelected} onEnter={setGroup} onEdit={edit} onPlace={place} onDrop={put} />
             {empty && (
               <div className="over">
@@ -189,6 +209,7 @@ function Editor() {
               </div>
             )}
           </div>
+          {asText && <Yaml doc={doc} onRead={(fresh) => edit(() => fresh)} />}
           {shownRun && <TupleDrawer doc={doc} shapes={shapes} run={shownRun} selected={selected} />}
         </div>
         {selected?.startsWith("group.") ? (
@@ -221,7 +242,52 @@ function Editor() {
   );
 }
 
+/** The network as YAML beside the picture: it follows the picture until it is edited. */
+function Yaml({ doc, onRead }: { doc: m.Doc; onRead: (doc: m.Doc) => void }) {
+  const [written, setWritten] = useState("");
+  const [typed, setTyped] = useState<string>();
+  const [problem, setProblem] = useState<Problem>();
+  useEffect(() => {
+    let wanted = true;
+    const soon = window.setTimeout(() => {
+      server.write(doc).then(
+        ({ text }) => wanted && (setWritten(text), setProblem(undefined)),
+        (error: Problem) => wanted && setProblem(error),
+      );
+    }, 250);
+    return () => {
+      wanted = false;
+      window.clearTimeout(soon);
+    };
+  }, [doc]);
+  const read = () =>
+    void server.read(typed ?? written).then(
+      ({ document }) => {
+        onRead(document);
+        setTyped(undefined);
+        setProblem(undefined);
+      },
+      (error: Problem) => setProblem(error),
+    );
+  return (
+    <section className="yaml" aria-label="YAML">
+      {problem && <ErrorNote problem={problem} onClose={() => setProblem(undefined)} />}
+      <textarea aria-label="The network as YAML" spellCheck={false} value={typed ?? written} onChange={(event) => setTyped(event.target.value)} />
+      {typed !== undefined && (
+        <div className="buttons">
+          <button className="primary" onClick={read}>
+            Draw it
+          </button>
+          <button onClick={() => setTyped(undefined)}>Discard</button>
+        </div>
+      )}
+    </section>
+  );
+}
+
 function Palette({ onAdd }: { onAdd: (piece: m.Piece) => void }) {
+  const [wanted, setWanted] = useState("");
+  const matches = (piece: m.Piece) => m.TITLES[piece].join(" ").toLowerCase().includes(wanted.trim().toLowerCase());
   const item = (piece: m.Piece) => (
     <button
       key={piece}
@@ -240,12 +306,15 @@ function Palette({ onAdd }: { onAdd: (piece: m.Piece) => void }) {
   );
   return (
     <section className="palette" aria-label="Palette">
-      {m.PALETTE.map(([title, pieces]) => (
-        <Fragment key={title}>
-          <h3>{title}</h3>
-          {pieces.map(item)}
-        </Fragment>
-      ))}
+      <input type="search" aria-label="Find a box" placeholder="Find a box" value={wanted} onChange={(event) => setWanted(event.target.value)} />
+      {m.PALETTE.map(([title, pieces]) => [title, pieces.filter(matches)] as const)
+        .filter(([, pieces]) => pieces.length > 0)
+        .map(([title, pieces]) => (
+          <Fragment key={title}>
+            <h3>{title}</h3>
+            {pieces.map(item)}
+          </Fragment>
+        ))}
     </section>
   );
 }
@@ -284,10 +353,11 @@ interface FileProps {
   onProblem: (problem: Problem | undefined) => void;
   onOpened: () => void;
   undo: () => void;
+  redo: () => void;
   children: React.ReactNode;
 }
 
-function FileBar({ desk, setDesk, contents, onRefresh, onProblem, onOpened, undo, children }: FileProps) {
+function FileBar({ desk, setDesk, contents, onRefresh, onProblem, onOpened, undo, redo, children }: FileProps) {
   const [name, setName] = useState(desk.file);
   useEffect(() => setName(desk.file), [desk.file]);
   const changed = JSON.stringify(desk.doc) !== desk.saved;
@@ -300,6 +370,13 @@ function FileBar({ desk, setDesk, contents, onRefresh, onProblem, onOpened, undo
     if (!leave()) return;
     server.open(file).then((found) => (show(file, found.document), onOpened(), onProblem(undefined)), onProblem);
   };
+  // the address names the file; a draft with changes is kept
+  useEffect(() => {
+    const linked = param("file");
+    if (linked !== undefined && linked !== desk.file && leave()) open(linked);
+    // once, when the page is opened
+  }, []);
+  useEffect(() => setParams({ file: desk.file || undefined }), [desk.file]);
   const save = () =>
     server.save(target, desk.doc, target === desk.file).then((found) => {
       setDesk((now) => ({ ...now, file: target, doc: found.document, saved: JSON.stringify(found.document) }));
@@ -331,6 +408,9 @@ function FileBar({ desk, setDesk, contents, onRefresh, onProblem, onOpened, undo
       </button>
       <button className="plain" onClick={undo} title="Ctrl+Z">
         Undo
+      </button>
+      <button className="plain" onClick={redo} title="Ctrl+Y or Ctrl+Shift+Z">
+        Redo
       </button>
       {changed && <span className="dim">unsaved changes</span>}
       <span className="grow" />

@@ -79,6 +79,8 @@ const at = (path: string, query: Record<string, string> = {}) => `/api/network/$
 export const contents = () => get<WorkspaceContents>(at("workspace"));
 export const open = (file: string) => get<{ file: string; document: Doc }>(at("file", { file }));
 export const save = (file: string, document: Doc, replace: boolean) => put<{ file: string; document: Doc }>(at("file"), { file, document, replace });
+export const write = (document: Doc) => post<{ text: string }>(at("write"), { document });
+export const read = (text: string) => post<{ document: Doc }>(at("read"), { text });
 export const columns = (recording: string) => get<{ columns: Columns }>(at("columns", { recording }));
 export const check = (document: Doc, parallel: number) => post<Verdict>(at("check"), { document, parallel });
 export const running = () => get<RunState>(at("run"));

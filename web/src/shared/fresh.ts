@@ -14,7 +14,7 @@ export function useFresh<T>(path: string | undefined, when: unknown): Fresh<T> {
   useEffect(() => {
     if (path === undefined || busy.current === path) return;
     busy.current = path;
-    get<T>(path)
+    void get<T>(path)
       .then(
         (data) => ({ data, problem: undefined, path }),
         (problem: Problem) => ({ data: undefined, problem, path }),

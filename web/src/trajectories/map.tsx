@@ -20,6 +20,10 @@ interface Props {
   onChoose: (vehicle: number | undefined) => void;
   path: Line[];
   drawing: boolean;
+  /** where the map begins: x, y and pixels per metre */
+  start: readonly number[] | undefined;
+  /** called when the map has been moved and rests */
+  onView: (view: readonly number[]) => void;
   region: Line;
   onRegion: (region: Line) => void;
   marked: ReadonlySet<number>;
@@ -42,6 +46,12 @@ class View {
   px = (x: number): number => (x - this.x) * this.scale;
   py = (y: number): number => (this.y - y) * this.scale;
   metres = (px: number, py: number): [number, number] => [this.x + px / this.scale, this.y - py / this.scale];
+  /** Show what a link shows; returns whether it is anything. */
+  restore([x, y, scale]: readonly number[]): boolean {
+    if (x === undefined || y === undefined || !scale || scale <= 0) return false;
+    [this.x, this.y, this.scale] = [x, y, Math.min(20, Math.max(1e-4, scale))];
+    return true;
+  }
   zoom(px: number, py: number, by: number): void {
     const [x, y] = this.metres(px, py);
     this.scale = Math.min(20, Math.max(1e-4, this.scale * by));
@@ -78,7 +88,7 @@ export function JourneyMap(props: Props) {
       wanted = requestAnimationFrame(draw);
       const p = now.current;
       if ([sharpened(b, bc), sharpened(f, fc)].includes(true)) {
-        if (!fitted) v.fit(b.clientWidth, b.clientHeight);
+        if (!fitted && !(p.start && v.restore(p.start))) v.fit(b.clientWidth, b.clientHeight);
         fitted = true;
         stale.current = true;
       }
@@ -99,6 +109,16 @@ export function JourneyMap(props: Props) {
     return () => cancelAnimationFrame(wanted);
   }, [set, streets, film, theme]);
 
+  // links have the place where the map rests
+  const resting = useRef<number>(undefined);
+  const moved = () => {
+    stale.current = true;
+    window.clearTimeout(resting.current);
+    resting.current = window.setTimeout(() => {
+      const v = view.current;
+      if (v) now.current.onView([v.x, v.y, v.scale]);
+    }, 300);
+  };
   const held = useRef<{ x: number; y: number; moved: boolean }>(undefined);
   const at = (event: { clientX: number; clientY: number; currentTarget: Element }): [number, number] => {
     const box = event.currentTarget.getBoundingClientRect();
@@ -123,7 +143,7 @@ export function JourneyMap(props: Props) {
       const box = f?.getBoundingClientRect();
       if (!box) return;
       view.current?.zoom(event.clientX - box.left, event.clientY - box.top, Math.exp(-event.deltaY * 0.0015));
-      stale.current = true;
+      moved();
     };
     f?.addEventListener("wheel", onWheel, { passive: false });
     return () => f?.removeEventListener("wheel", onWheel);
@@ -133,7 +153,7 @@ export function JourneyMap(props: Props) {
     if (!v) return;
     v.x -= dx / v.scale;
     v.y += dy / v.scale;
-    stale.current = true;
+    moved();
   };
   return (
     <div className="journey-map">
@@ -154,7 +174,7 @@ export function JourneyMap(props: Props) {
           else if (event.key === "-") view.current?.zoom(w / 2, h / 2, 0.8);
           else if (event.key === "0") view.current?.fit(w, h);
           else return;
-          stale.current = true;
+          moved();
           event.preventDefault();
         }}
         onPointerDown={(event: PointerEvent<HTMLCanvasElement>) => {

@@ -5,8 +5,10 @@ import type { Problem } from "../shared/api";
 import { Figure } from "../shared/figure";
 import { count } from "../shared/format";
 import { useFresh } from "../shared/fresh";
+import { formatPoints, numbers, parsePoints, short, useNumberParam } from "../shared/link";
 import { Empty, ErrorNote } from "../shared/notes";
 import { Player } from "../shared/player";
+import { param, setParams, useParam } from "../shared/router";
 import { Rows, text } from "../shared/rows";
 import { type Answer, answer, type DataSet, dataSet, dataSets, Film, forInput, fromInput, type History, history, instant, kilometres, lasting, type Line, type Stay, type Streets, streets, who } from "./data";
 import { type Clock, JourneyMap } from "./map";
@@ -14,8 +16,8 @@ import { type Clock, JourneyMap } from "./map";
 export function TrajectoriesPage() {
   const found = useFresh<{ data_sets: string[] }>(dataSets, undefined);
   const names = found.data?.data_sets;
-  const [picked, setPicked] = useState("");
-  const name = picked || (names?.[0] ?? "");
+  const [picked] = useParam("data");
+  const name = picked ?? names?.[0] ?? "";
   const opened = useFresh<DataSet>(name ? dataSet(name) : undefined, undefined);
   const [asked, setAsked] = useState<Problem>();
   const set = opened.data;
@@ -39,7 +41,7 @@ export function TrajectoriesPage() {
       <section className="bar" aria-label="Data set">
         <label>
           Journeys
-          <select value={name} onChange={(event) => (setPicked(event.target.value), setAsked(undefined))}>
+          <select value={name} onChange={(event) => (setParams({ ...NOTHING, data: event.target.value }, true), setAsked(undefined))}>
             {names?.map((one) => (
               <option key={one}>{one}</option>
             ))}
@@ -57,18 +59,27 @@ export function TrajectoriesPage() {
   );
 }
 
+/** What the address has about the data set on display. */
+const NOTHING = { time: undefined, vehicle: undefined, view: undefined, region: undefined, query: undefined };
+
 const SPEEDS = [1, 10, 60, 300, 900, 3600];
 
 function Journeys({ set, onProblem }: { set: DataSet; onProblem: (problem: Problem | undefined) => void }) {
-  const clock = useRef<Clock>({ time: firstMorning(set), speed: 60, playing: false });
+  const clock = useRef<Clock>({ time: linkedTime(set), speed: 60, playing: false });
   const [time, setTime] = useState(clock.current.time);
   const [playing, setPlaying] = useState(false);
   const [speed, setSpeed] = useState(60);
   const [lines, setLines] = useState<Streets>();
-  const [chosen, setChosen] = useState<number>();
+  const [licence, setLicence] = useParam("vehicle");
+  const numberOf = useMemo(() => new Map(set.vehicles.map((vehicle, i) => [vehicle.licence, i])), [set]);
+  const chosen = licence === undefined ? undefined : numberOf.get(licence);
+  const setChosen = useCallback((vehicle: number | undefined) => setLicence(vehicle === undefined ? undefined : set.vehicles[vehicle]?.licence), [set, setLicence]);
   const { data: past, problem: unknown } = useFresh<History>(chosen === undefined ? undefined : history(set.name, chosen), undefined);
   const [drawing, setDrawing] = useState(false);
-  const [region, setRegion] = useState<Line>([]);
+  const [outline, setOutline] = useParam("region");
+  const region = useMemo<Line>(() => parsePoints(outline), [outline]);
+  const setRegion = useCallback((fresh: Line) => setOutline(formatPoints(fresh)), [setOutline]);
+  const onView = useCallback((view: readonly number[]) => setParams({ view: view.map((one) => short(one, 8)).join(",") }), []);
   const [stays, setStays] = useState<Stay[]>();
   const [shown, setShown] = useState<Answer>();
   const film = useMemo(() => new Film(set.name, onProblem), [set.name, onProblem]);
@@ -86,6 +97,12 @@ function Journeys({ set, onProblem }: { set: DataSet; onProblem: (problem: Probl
     }, 100);
     return () => window.clearInterval(every);
   }, [set.end]);
+  // the address has the time at which the map stands; while it plays, it is that of the last stop
+  useEffect(() => {
+    if (playing) return;
+    const soon = window.setTimeout(() => setParams({ time: new Date(Math.round(time) * 1000).toISOString().slice(0, 19) }), 300);
+    return () => window.clearTimeout(soon);
+  }, [playing, time]);
   const play = (on: boolean) => {
     if (on && clock.current.time >= set.end) clock.current.time = set.begin;
     clock.current.playing = on;
@@ -95,7 +112,6 @@ function Journeys({ set, onProblem }: { set: DataSet; onProblem: (problem: Probl
     clock.current.time = Math.max(set.begin, Math.min(set.end, to));
     setTime(clock.current.time);
   };
-  const numberOf = useMemo(() => new Map(set.vehicles.map((vehicle, i) => [vehicle.licence, i])), [set]);
   const marked = useMemo(() => new Set([...(stays ?? []).map((stay) => stay.vehicle), ...(shown?.licences ?? []).flatMap((one) => numberOf.get(one) ?? [])]), [stays, shown, numberOf]);
   return (
     <div className="journey-columns">
@@ -110,6 +126,8 @@ function Journeys({ set, onProblem }: { set: DataSet; onProblem: (problem: Probl
           onChoose={setChosen}
           path={past?.lines ?? []}
           drawing={drawing}
+          start={numbers(param("view"), 3)}
+          onView={onView}
           region={region}
           onRegion={(fresh) => {
             setRegion(fresh);
@@ -148,6 +166,12 @@ function Journeys({ set, onProblem }: { set: DataSet; onProblem: (problem: Probl
       </aside>
     </div>
   );
+}
+
+/** The time in the address, in UTC; without one, a morning. */
+function linkedTime(set: DataSet): number {
+  const linked = Date.parse(`${param("time") ?? ""}Z`) / 1000;
+  return linked >= set.begin && linked <= set.end ? linked : firstMorning(set);
 }
 
 /** Eight in the morning of the second day, when there is traffic. */
@@ -321,9 +345,14 @@ function Who({ set, time, region, drawing, stays, onDraw, onRegion, onStays, onC
 }
 
 function Answers({ set, shown, onShow, onChoose, onProblem }: { set: DataSet; shown: Answer | undefined; onShow: (answer: Answer | undefined) => void; onChoose: (licence: string) => void; onProblem: (problem: Problem | undefined) => void }) {
-  const [query, setQuery] = useState(0);
+  const [chosen, setChosen] = useNumberParam("query");
+  const query = chosen ?? 0;
+  useEffect(() => {
+    if (query) show(query);
+    // once, for the address
+  }, [set]);
   const show = (number: number) => {
-    setQuery(number);
+    setChosen(number || undefined);
     const found = set.answers.find((one) => one.query === number);
     if (!found) return onShow(undefined);
     answer(set.name, number, "tba" in found.rows ? "tba" : "oba").then(onShow, onProblem);

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
+from slipstream._console.command_processes import CommandProcess
 from slipstream._console.errors import Conflict
 from slipstream._console.jobs.commands import check_command
 from slipstream._console.jobs.states import State, is_at_work
-from slipstream._console.processes import CommandProcess
 from slipstream._console.workspace import Workspace
 from slipstream._runtime.starts import Start
 

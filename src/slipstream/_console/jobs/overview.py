@@ -6,18 +6,17 @@ not involved; controlling it means writing the same small file that ``slipstream
 
 from __future__ import annotations
 
-import math
 import shlex
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date, datetime
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal
 
 from slipstream._console.errors import Conflict
+from slipstream._console.jobs.json_values import to_json_value
 from slipstream._console.jobs.kinds import follow
 from slipstream._console.jobs.launching import Launcher
 from slipstream._console.jobs.states import State, interpret, is_at_work, read_number, read_status
@@ -255,7 +254,7 @@ class Jobs:
             "Choose an output of the job.",
         )
         return [
-            {key: _to_json_value(value) for key, value in row.items()} for row in newest_results(folder, output, last)
+            {key: to_json_value(value) for key, value in row.items()} for row in newest_results(folder, output, last)
         ]
 
     def act(self, name: str, action: Action) -> JobDetail:
@@ -357,18 +356,3 @@ def _describe_settings(settings: dict[str, Any]) -> dict[str, str]:
         for name, text in texts.items()
         if text not in ("", "{}", "None")
     }
-
-
-def _to_json_value(value: Any) -> Any:
-    """Return a value that JSON can represent; for moving points, their time span."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, datetime | date):
-        return value.isoformat()
-    if isinstance(value, dict) and isinstance(times := value.get("t"), list):
-        span = f", {times[0]:%Y-%m-%d %H:%M:%S} to {times[-1]:%Y-%m-%d %H:%M:%S}" if times else ""
-        return f"{len(times)} {'point' if len(times) == 1 else 'points'}{span}"
-    text = str(value)
-    return text if len(text) <= 120 else f"{text[:119]}…"

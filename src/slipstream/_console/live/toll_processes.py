@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from slipstream._console.processes import CommandProcess
+from slipstream._console.command_processes import CommandProcess
 from slipstream._feeds.run import Run
 from slipstream._io.named_feeds import CLOCK
 from slipstream._io.outputs import CHECKPOINT

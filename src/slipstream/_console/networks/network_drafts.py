@@ -8,6 +8,7 @@ are named as in the file: ``boxes.over``, ``outputs.alerts``.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -68,12 +69,28 @@ def read(path: Path) -> Draft:
     return _to_draft(yaml_files.load(path, unloaded=True))
 
 
-def write(draft: Draft, path: Path) -> None:
-    """Write a draft as a network file; it must be readable, but need not be valid yet."""
+def read_text(text: str) -> Draft:
+    """Read a network from YAML, as :func:`read` does from a file."""
+    if "&" in re.sub(r"'[^'\n]*'|\"[^\"\n]*\"", "", text):
+        # anchors make much of little
+        raise BadInput("The YAML has an anchor (&).", hint="Write it out.", code="unreadable-file")
     try:
-        text = yaml_files.dumps(to_network(draft))
+        return _to_draft(yaml_files.loads(text, "The YAML", unloaded=True))
+    except RecursionError as error:
+        raise BadInput("The YAML is nested too deeply.", hint="Fix it.", code="unreadable-file") from error
+
+
+def write_text(draft: Draft) -> str:
+    """Return a draft as YAML; it must be readable, but need not be valid yet."""
+    try:
+        return yaml_files.dumps(to_network(draft))
     except BadInput as error:
         raise error.within("The network cannot be saved yet", Conflict) from error
+
+
+def write(draft: Draft, path: Path) -> None:
+    """Write a draft as a network file; it must be readable, but need not be valid yet."""
+    text = write_text(draft)
     stage = temporary_sibling(path, "partial")  # an unpredictable name, which cannot be an existing link
     with stage.open("x", encoding="utf-8") as file:
         file.write(text)

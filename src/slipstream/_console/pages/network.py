@@ -67,6 +67,30 @@ class Save(RequestBody):
     replace: bool = False
 
 
+class NetworkDocument(RequestBody):
+    """A network, as it is drawn."""
+
+    document: Document
+
+
+class NetworkText(RequestBody):
+    """A network as YAML."""
+
+    text: Annotated[str, Field(max_length=200_000)]
+
+
+class WrittenNetwork(BaseModel):
+    """A network as YAML."""
+
+    text: str
+
+
+class ReadNetwork(BaseModel):
+    """A network, as it is drawn."""
+
+    document: Document
+
+
 class Draft(RequestBody):
     """A network that is being drawn."""
 
@@ -191,6 +215,18 @@ def save(request: Request, wanted: Save) -> Opened:
         )
     network_drafts.write(wanted.document, path)
     return Opened(file=wanted.file, document=network_drafts.read(path))
+
+
+@router.post("/write")
+def write(given: NetworkDocument) -> WrittenNetwork:
+    """Return a network as the YAML that would be saved."""
+    return WrittenNetwork(text=network_drafts.write_text(given.document))
+
+
+@router.post("/read")
+def read(given: NetworkText) -> ReadNetwork:
+    """Return the network that is written as YAML."""
+    return ReadNetwork(document=network_drafts.read_text(given.text))
 
 
 @router.get("/columns")

@@ -1,0 +1,1 @@
+"""The Ask page: read-only queries of what jobs have committed."""
