@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slipstream import __version__
-from slipstream._errors import BadArgument, SlipstreamError, Unavailable
+from slipstream._errors import BadArgument, SlipstreamError, Unavailable, classify
 from slipstream._runtime import status
 from slipstream._runtime.following import FollowedJob
 from slipstream._runtime.health import Health, judge
@@ -236,7 +236,7 @@ def _writing(file: Path, read: Callable[[], bytes]) -> Iterator[None]:
             raise Unavailable(
                 f"--metrics {file}: {error.strerror or error}.",
                 hint="Give a file that can be written.",
-                code="not-writable",
+                code=classify(error),
             ) from error
 
     def repeat(ended: Ended) -> None:
