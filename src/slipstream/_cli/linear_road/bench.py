@@ -37,7 +37,7 @@ def validate(
     no_response_times: Annotated[
         bool, typer.Option("--no-response-times", help="Do not check response times: for runs at full speed.")
     ] = False,
-    report: Annotated[Path | None, typer.Option(metavar="FILE.html", help="Write a report with plots.")] = None,
+    report: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report with plots, as HTML.")] = None,
     multiply: Annotated[int, typer.Option(min=1, metavar="K", help="The engine was fed the run K times.")] = 1,
     since: Annotated[int, typer.Option(metavar="T", help="Check from this second on.")] = 0,
     until: Annotated[int | None, typer.Option(metavar="T", help="Check up to this second, not included.")] = None,
