@@ -6,7 +6,7 @@ import os
 import platform
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import psutil
@@ -21,6 +21,16 @@ def machine() -> str:
     load = psutil.getloadavg()[0]
     memory = psutil.virtual_memory().total / GIB
     return f"{platform.machine()}, {psutil.cpu_count()} cores, {memory:.0f} GiB, load {load:.1f} at the start"
+
+
+def processor_seconds() -> float:
+    """The seconds that processors have worked for this process and all below it."""
+    me = psutil.Process()
+    taken = 0.0
+    for process in (me, *me.children(recursive=True)):
+        with suppress(psutil.Error):
+            taken += sum(process.cpu_times()[:2])
+    return taken
 
 
 @dataclass

@@ -72,6 +72,9 @@ def settings(master: str = LOCAL, *, quick: bool = False) -> dict[str, str]:
         "spark.sql.adaptive.enabled": "true",
         # by default a hundred, fewer than a program with a dozen queries has: all would be compiled again each time
         "spark.sql.codegen.cache.maxEntries": "1000",
+        # every table of a broadcast join, however small, takes a page: of a heap of 3 GB, Spark would give each 64 MB,
+        # and the JVM would collect them all the time
+        "spark.buffer.pageSize": "4m",
         JAVA_OPTIONS: f"-Dlog4j2.configurationFile=file:{quiet} {QUICK if quick else THOROUGH} "
         "-XX:+PerfDisableSharedMem",  # otherwise a killed JVM leaves a file with its counters
         "spark.ui.enabled": "false",
