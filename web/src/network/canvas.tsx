@@ -361,7 +361,7 @@ const Piece = memo(function Piece({ data, selected }: NodeProps<Drawn>) {
   return (
     <div className={`piece ${data.kind} ${state}`} title={data.note}>
       {data.inputs.map((id, i) => (
-        <Handle key={id} id={id} type="target" position={Position.Left} style={{ top: data.inputs.length === 1 ? 23 : 16 + i * 22 }} aria-label={(data.names?.[i] ?? "input").toLowerCase()} title={data.names?.[i]} />
+        <Handle role="img" key={id} id={id} type="target" position={Position.Left} style={{ top: data.inputs.length === 1 ? 23 : 16 + i * 22 }} aria-label={(data.names?.[i] ?? "input").toLowerCase()} title={data.names?.[i]} />
       ))}
       <header>
         <Glyph kind={data.kind} />
@@ -371,7 +371,7 @@ const Piece = memo(function Piece({ data, selected }: NodeProps<Drawn>) {
       {data.lines.map((line, i) => (
         <p key={i} className={line.dim ? "dim" : ""}>
           <span>{line.text}</span>
-          {line.port !== undefined && <Handle id={dotOf(line.port)} type="source" position={Position.Right} aria-label={`output ${line.port || 0}`} />}
+          {line.port !== undefined && <Handle role="img" id={dotOf(line.port)} type="source" position={Position.Right} aria-label={`output ${line.port || 0}`} />}
         </p>
       ))}
       {wrong && (

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
-from slipstream._console.errors import ERROR_RESPONSES, Conflict, RequestBody, Whole
+from slipstream._console.errors import ERROR_RESPONSES, Conflict, RequestBody, Whole, refusing
 from slipstream._console.networks import network_drafts, network_files
 from slipstream._console.networks.network_runner import NetworkRunner, RunOptions, RunState
 from slipstream._network.boxes import operators
@@ -226,7 +226,8 @@ def write(given: NetworkDocument) -> WrittenNetwork:
 @router.post("/read")
 def read(given: NetworkText) -> ReadNetwork:
     """Return the network that is written as YAML."""
-    return ReadNetwork(document=network_drafts.read_text(given.text))
+    with refusing("The network cannot be read"):
+        return ReadNetwork(document=network_drafts.read_text(given.text))
 
 
 @router.get("/columns")
