@@ -24,6 +24,7 @@ import {
 import { memo, useCallback, useEffect, useMemo, useState } from "react";
 import { count, duration } from "../shared/format";
 import { layout, type Positions, type Spot, WIDTH } from "./layout";
+import { colour } from "../shared/theme";
 import * as m from "./model";
 import type { Complaint, Drop, Flow, Stage, Verdict, RunState } from "./server";
 import { framesOf, stageOf, stageOfSpot, type StageOf } from "./stages";
@@ -69,7 +70,7 @@ interface Props {
 }
 
 /** The smallest legible zoom: below it a network is not shown as a whole. */
-const LEGIBLE = 0.6;
+const LEGIBLE = 0.85;
 
 /** Show the whole network; if that would be too small to read, its beginning. */
 async function show(flow: ReactFlowInstance<Drawn, Wire>): Promise<void> {
@@ -172,7 +173,7 @@ export function Canvas(props: Props) {
       >
         <Background variant={BackgroundVariant.Dots} gap={24} size={1.2} />
         <Controls showInteractive={false} />
-        <MiniMap className="minimap" pannable zoomable ariaLabel="The network as a whole" />
+        <MiniMap className="minimap" style={{ width: 160, height: 100 }} nodeColor={(node) => (node.type === "stage" ? "transparent" : colour("dim"))} pannable zoomable ariaLabel="The network as a whole" />
       </ReactFlow>
     </div>
   );
