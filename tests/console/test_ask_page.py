@@ -103,7 +103,7 @@ def test_a_result_has_a_limit(page: TestClient, monkeypatch: pytest.MonkeyPatch)
     ],
 )
 def test_a_query_that_cannot_be_run_says_why(page: TestClient, job: str, sql: str, words: str) -> None:
-    found = ask(page, job, sql, 422)
+    found = ask(page, job, sql, 409)
     assert words in found["message"]
     assert found["hint"]
 
@@ -125,7 +125,7 @@ def test_cuboids_are_queried_without_spark(spark: SparkSession, tmp_path: Path) 
         found = ask(page, "stocks", sql)
         expected = run_query(Snapshot.open(tmp_path / "stocks"), sql)
         assert {row[0]: row[1] for row in found["rows"]} == pytest.approx(dict(zip(*expected.values(), strict=True)))
-        assert "nope" in ask(page, "stocks", "SELECT nope FROM stock", 400)["message"]
+        assert "nope" in ask(page, "stocks", "SELECT nope FROM stock", 409)["message"]
 
 
 def test_a_job_elsewhere_cannot_be_queried(page: TestClient) -> None:

@@ -315,5 +315,10 @@ def test_a_network_is_written_as_yaml_and_read_back(editor: TestClient, border: 
 )
 def test_text_that_is_no_network_is_refused(editor: TestClient, text: str) -> None:
     answer = editor.post("/api/network/read", json={"text": text})
-    assert answer.status_code == 422
+    assert answer.status_code == 409
     assert answer.json()["message"]
+
+
+@pytest.mark.parametrize("document", [{"": 1.5}, {"boxes": 1.5}, {"": {"": []}, "\u0084": 1}])
+def test_a_document_that_is_no_network_is_a_complaint(editor: TestClient, document: dict[str, Any]) -> None:
+    assert check(editor, document)["complaints"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Request
@@ -78,6 +79,17 @@ ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
         (503, "A required service or resource is unavailable."),
     )
 }
+
+
+@contextmanager
+def refusing(what: str) -> Iterator[None]:
+    """Report as a conflict what is well-formed, as the API describes it, but cannot be used."""
+    try:
+        yield
+    except (NotFound, Conflict):
+        raise
+    except (BadInput, BadArgument) as error:
+        raise error.within(what, Conflict) from error
 
 
 def add_error_handlers(app: FastAPI) -> None:

@@ -26,7 +26,7 @@ export function Charts({ beats, limit }: { beats: readonly Beat[]; limit: number
   return (
     <div className="charts">
       <Chart {...zoom} title="Tuples" unit="/s" x={data.x} lines={rates} values={data.rates} />
-      <Chart {...zoom} title="Response time, p99" unit="s" x={data.x} lines={KIND_LINES} values={data.responses} limit={limit} />
+      <Chart {...zoom} title="Response time, p99" unit="s" x={data.x} lines={KIND_LINES} values={data.responses} limit={limit} bare />
       <Chart {...zoom} title="Commit time" unit="s" x={data.x} lines={commits} values={data.commits} />
       <Chart {...zoom} title="Lag" unit="s" x={data.x} lines={[{ label: "behind the clock", colour: ink.main, fill: ink.soft }]} values={data.lag} />
     </div>

@@ -62,7 +62,7 @@ export function Responses({ state }: { state: State }) {
           </thead>
           <tbody>
             {kinds.map((kind, at) => (
-              <KindRows key={kind.kind} kind={kind} limited={limited} colour={SERIES[at] ?? SERIES[0]} />
+              <KindRows key={kind.kind} kind={kind} limited={limited} alarming={state.status === "running"} colour={SERIES[at] ?? SERIES[0]} />
             ))}
           </tbody>
         </table>
@@ -71,8 +71,8 @@ export function Responses({ state }: { state: State }) {
   );
 }
 
-function KindRows({ kind, limited, colour }: { kind: KindHealth; limited: boolean; colour: string }) {
-  const late = limited && (kind.recent?.most ?? 0) > kind.limit;
+function KindRows({ kind, limited, alarming, colour }: { kind: KindHealth; limited: boolean; alarming: boolean; colour: string }) {
+  const late = limited && alarming && (kind.recent?.most ?? 0) > kind.limit;
   const share = (value: number) => `${Math.min(100, (100 * value) / kind.limit)}%`;
   const cell = (value: number | undefined) => <td className="mono">{value === undefined ? "–" : value.toFixed(1)}</td>;
   return (

@@ -24,6 +24,7 @@ import {
 import { memo, useCallback, useEffect, useMemo, useState } from "react";
 import { count, duration } from "../shared/format";
 import { layout, type Positions, type Spot, WIDTH } from "./layout";
+import { colour } from "../shared/theme";
 import * as m from "./model";
 import type { Complaint, Drop, Flow, Stage, Verdict, RunState } from "./server";
 import { framesOf, stageOf, stageOfSpot, type StageOf } from "./stages";
@@ -69,7 +70,7 @@ interface Props {
 }
 
 /** The smallest legible zoom: below it a network is not shown as a whole. */
-const LEGIBLE = 0.6;
+const LEGIBLE = 0.85;
 
 /** Show the whole network; if that would be too small to read, its beginning. */
 async function show(flow: ReactFlowInstance<Drawn, Wire>): Promise<void> {
@@ -172,7 +173,7 @@ export function Canvas(props: Props) {
       >
         <Background variant={BackgroundVariant.Dots} gap={24} size={1.2} />
         <Controls showInteractive={false} />
-        <MiniMap className="minimap" pannable zoomable ariaLabel="The network as a whole" />
+        <MiniMap className="minimap" style={{ width: 160, height: 100 }} nodeColor={(node) => (node.type === "stage" ? "transparent" : colour("dim"))} pannable zoomable ariaLabel="The network as a whole" />
       </ReactFlow>
     </div>
   );
@@ -361,7 +362,7 @@ const Piece = memo(function Piece({ data, selected }: NodeProps<Drawn>) {
   return (
     <div className={`piece ${data.kind} ${state}`} title={data.note}>
       {data.inputs.map((id, i) => (
-        <Handle key={id} id={id} type="target" position={Position.Left} style={{ top: data.inputs.length === 1 ? 23 : 16 + i * 22 }} aria-label={(data.names?.[i] ?? "input").toLowerCase()} title={data.names?.[i]} />
+        <Handle role="img" key={id} id={id} type="target" position={Position.Left} style={{ top: data.inputs.length === 1 ? 23 : 16 + i * 22 }} aria-label={(data.names?.[i] ?? "input").toLowerCase()} title={data.names?.[i]} />
       ))}
       <header>
         <Glyph kind={data.kind} />
@@ -371,7 +372,7 @@ const Piece = memo(function Piece({ data, selected }: NodeProps<Drawn>) {
       {data.lines.map((line, i) => (
         <p key={i} className={line.dim ? "dim" : ""}>
           <span>{line.text}</span>
-          {line.port !== undefined && <Handle id={dotOf(line.port)} type="source" position={Position.Right} aria-label={`output ${line.port || 0}`} />}
+          {line.port !== undefined && <Handle role="img" id={dotOf(line.port)} type="source" position={Position.Right} aria-label={`output ${line.port || 0}`} />}
         </p>
       ))}
       {wrong && (

@@ -151,7 +151,10 @@ export function Chart({ title, unit, x, lines, values, height = 128, format = pl
   return (
     <figure className="chart" aria-label={title}>
       <figcaption>
-        <h3>{title}</h3>
+        <h3>
+          {title}
+          {unit && <small className="dim"> {unit}</small>}
+        </h3>
         <span className="legend">
           {!bare && lines.map((line) => (
             <button key={line.label} type="button" className="plain" aria-pressed={!hidden.has(line.label)} title={hidden.has(line.label) ? "Show" : "Hide"} onClick={() => toggle(line.label)}>
@@ -172,7 +175,7 @@ export function Chart({ title, unit, x, lines, values, height = 128, format = pl
             </span>
           )}
         </span>
-        <span className="unit">{unit}</span>
+        <span className="grow" />
         {range && onRange && (
           <button type="button" className="plain" onClick={() => onRange(undefined)} title="Show the whole time">
             all

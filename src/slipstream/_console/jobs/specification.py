@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import Field, ValidationError
 
-from slipstream._console.errors import Conflict, RequestBody
+from slipstream._console.errors import Conflict, RequestBody, Whole
 from slipstream._console.jobs.commands import LIVE, option
 from slipstream._console.networks import network_files
 from slipstream._console.workspace import Workspace, is_closed, pick
@@ -51,7 +51,7 @@ class JobSpecification(RequestBody):
     archive: bool = Field(default=False, description="Also write trips, of a toll job.")
     snapshot: bool = Field(default=True, description="Publish state to query, of a toll job.")
     rate: float | None = Field(default=None, gt=0, le=1e7, description="Of recordings of a network: tuples per second.")
-    parallel: int = Field(default=0, ge=0, le=256, description="Partitions; 0 for a suitable number.")
+    parallel: Whole = Field(default=0, ge=0, le=256, description="Partitions; 0 for a suitable number.")
 
 
 def read_specification(text: str) -> JobSpecification:

@@ -190,7 +190,8 @@ def _locate_error(draft: Draft, error: BadInput, spark: SparkSession) -> DraftEr
 def _place(draft: Draft, box: str) -> str:
     """Return the part of the draft that an error is about, if the draft has it."""
     key, _, name = box.partition(".")
-    return box if name in (draft.get(key) or {}) else _archive_output(draft, name)
+    parts = draft.get(key)
+    return box if isinstance(parts, dict) and name in parts else _archive_output(draft, name)
 
 
 def _archive_output(draft: Draft, name: str) -> str:

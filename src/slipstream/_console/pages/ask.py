@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
 from slipstream._console.ask.asking import AskedResult, AskedTable, Asking
-from slipstream._console.errors import ERROR_RESPONSES, RequestBody
+from slipstream._console.errors import ERROR_RESPONSES, RequestBody, refusing
 
 router = APIRouter(prefix="/api/ask", tags=["ask"], responses=ERROR_RESPONSES)
 
@@ -49,7 +49,8 @@ def tables(request: Request, job: Annotated[str, Query(min_length=1, max_length=
 @router.post("/query")
 def query(request: Request, given: AskedQuery) -> AskedResult:
     """Run a read-only query; the result has at most 1000 rows."""
-    return _asking(request).ask(given.job, given.sql, given.id)
+    with refusing("The query cannot be run"):
+        return _asking(request).ask(given.job, given.sql, given.id)
 
 
 @router.post("/cancel")

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
-from slipstream._console.errors import ERROR_RESPONSES, RequestBody
+from slipstream._console.errors import ERROR_RESPONSES, RequestBody, refusing
 from slipstream._console.jobs.overview import Action, JobDetail, JobEntry, Jobs
 from slipstream._console.jobs.specification import (
     JobSpecification,
@@ -117,15 +117,17 @@ def choices(request: Request) -> JobChoices:
 @router.post("/read")
 def read(given: JobYaml) -> JobSpecification:
     """Return a job that is written as YAML, for the form."""
-    return read_specification(given.text)
+    with refusing("The job cannot be read"):
+        return read_specification(given.text)
 
 
 @router.post("/start")
 def start(request: Request, wanted: JobSpecification) -> StartedJob:
     """Start a job in a new folder."""
     workspace = _workspace(request)
-    name, out = choose_folder(wanted, workspace)
-    arguments = make_command(wanted, out, workspace)
+    with refusing("The job cannot be started"):
+        name, out = choose_folder(wanted, workspace)
+        arguments = make_command(wanted, out, workspace)
     _jobs(request).launcher.start(name, wanted.job, out, arguments)
     shown = [_jobs(request).show_word(word) for word in arguments]
     return StartedJob(name=name, command=shlex.join(["slipstream", *shown]))

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
-from slipstream._console.errors import ERROR_RESPONSES, Conflict, RequestBody, Whole
+from slipstream._console.errors import ERROR_RESPONSES, Conflict, RequestBody, Whole, refusing
 from slipstream._console.networks import network_drafts, network_files
 from slipstream._console.networks.network_runner import NetworkRunner, RunOptions, RunState
 from slipstream._network.boxes import operators
@@ -19,7 +19,6 @@ from slipstream._network.boxes.toll import Toll
 router = APIRouter(prefix="/api/network", tags=["network"], responses=ERROR_RESPONSES)
 
 Document = Annotated[dict[str, Any], Field(description="A network, with the fields of a network file.")]
-Partitions = Annotated[Whole, Field(ge=1, le=64, description="Partitions of every stage.")]
 Shares = dict[str, Annotated[float, Field(ge=0, le=1)]]
 
 
@@ -76,7 +75,7 @@ class NetworkDocument(RequestBody):
 class NetworkText(RequestBody):
     """A network as YAML."""
 
-    text: Annotated[str, Field(max_length=200_000)]
+    text: Annotated[str, Field(max_length=50_000)]
 
 
 class WrittenNetwork(BaseModel):
@@ -95,7 +94,7 @@ class Draft(RequestBody):
     """A network that is being drawn."""
 
     document: Document
-    parallel: Partitions = 1
+    parallel: Whole = Field(default=1, ge=1, le=64, description="Partitions of every stage.")
 
 
 class ComplaintModel(BaseModel):
@@ -139,7 +138,7 @@ class StartNetwork(RequestBody):
     )
     train: Whole = Field(default=1000, ge=1, le=10**7, description="Tuples per train; a step is one train.")
     steps: Whole = Field(default=0, ge=0, le=10**6, description="Pause after this many steps; 0 does not pause.")
-    parallel: Partitions = 1
+    parallel: Whole = Field(default=1, ge=1, le=64, description="Partitions of every stage.")
 
 
 class Step(RequestBody):
@@ -226,7 +225,8 @@ def write(given: NetworkDocument) -> WrittenNetwork:
 @router.post("/read")
 def read(given: NetworkText) -> ReadNetwork:
     """Return the network that is written as YAML."""
-    return ReadNetwork(document=network_drafts.read_text(given.text))
+    with refusing("The network cannot be read"):
+        return ReadNetwork(document=network_drafts.read_text(given.text))
 
 
 @router.get("/columns")
