@@ -18,7 +18,7 @@ _FIELDS = [field.name for field in TFLOAT.arrow]
 def is_over_time(kind: pa.DataType) -> bool:
     """Return whether a type is that of a value over time.
 
-    >>> is_over_time(TFLOAT.arrow), is_over_time(STBOX.arrow)
+    >>> is_over_time(TFLOAT.arrow), is_over_time(pa.int64())
     (True, False)
     """
     return pa.types.is_struct(kind) and [field.name for field in kind] == _FIELDS
