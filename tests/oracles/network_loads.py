@@ -25,9 +25,9 @@ from slipstream._network.running.run_folder import Execution
 from slipstream._network.schemas import check
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
-SAMPLE = 200_000
+SAMPLE = 1_000_000
 #: tuples a batch at the most, so that a wild guess does not fill the memory
-LONGEST = 500_000
+LONGEST = 1_000_000
 MILE = 5280
 
 
