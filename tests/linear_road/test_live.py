@@ -55,7 +55,8 @@ def test_a_live_feed_is_tolled_exactly_and_timed(
         assert driver.wait(PATIENCE) in (0, 5), "late is no matter here"
     toll = summary["response_seconds"]["toll"]
     assert summary["rejects"] == summary["irregular"]["count"] == toll["negative"] == 0
-    assert toll["p50"] >= 3, "two seconds of lateness, and one to know that a second is over"
+    if encoding != "train":  # trains say when a second is complete
+        assert toll["p50"] >= 3, "two seconds of lateness, and one to know that a second is over"
     _, tally = judged(run, live.out)
     assert [tally[name] for name in ("missing", "extra", "wrong", "duplicated")] == [0] * 4
     assert abs(tally["response"]["max"] - toll["max"]) < 0.01
