@@ -35,11 +35,12 @@ from slipstream._io.readers.user_sources import Source
 from slipstream._network.algebra import Schema
 from slipstream._network.boxes.archive import archive_boxes, to_trips
 from slipstream._network.boxes.operators import UNKNOWN
-from slipstream._network.boxes.window_functions import encode_column, to_arrow
+from slipstream._network.boxes.window_functions import encode_table, to_arrow
 from slipstream._network.flow import sort_train
 from slipstream._network.planning.plan import plan
 from slipstream._network.running.train_folder import SEQ, TS
 from slipstream._network.schemas import check
+from slipstream._network.state.stored import Table
 from slipstream._network.tasks.operators_in_spark import SuperboxStage
 from slipstream._network.tasks.parcels import DELIVERED, Load, Row
 from slipstream._network.tasks.superbox import Superbox
@@ -293,7 +294,7 @@ def _superbox(job: Job) -> Superbox:
                 hint="Cast it, or test the job in a session.",
                 code="bad-type",
             )
-    stored = {name: _arrays(table.rows(), table.schema) for name, table in tables(job._outputs.values()).items()}
+    stored = {name: _sort_table(table.rows(), table.schema) for name, table in tables(job._outputs.values()).items()}
     made = Superbox(plan(checked), stored)
     if made.translations.prefixes or made.stages.count > 1:
         where = str(made.translations.prefixes[0][-1]) if made.translations.prefixes else "the job"
@@ -305,11 +306,10 @@ def _superbox(job: Job) -> Superbox:
     return made
 
 
-def _arrays(rows: Any, schema: Mapping[str, str]) -> dict[str, Any]:
+def _sort_table(rows: Any, schema: Mapping[str, str]) -> Table:
     """A stored table as boxes see it, sorted by all columns."""
     table = rows if isinstance(rows, pa.Table) else rows.toArrow()
-    ordered = table.sort_by([(name, "ascending") for name in schema])
-    return {name: encode_column(ordered[name], type_) for name, type_ in schema.items()}
+    return encode_table(table.sort_by([(name, "ascending") for name in schema]), schema)
 
 
 def _user_feed(origin: Any) -> UserFeed | None:

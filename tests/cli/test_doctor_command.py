@@ -9,7 +9,7 @@ import pytest
 
 from commands import Slipstream
 from slipstream._cli.machine import doctor
-from slipstream._cli.machine.bug_report import hide_secrets
+from slipstream._cli.machine.bug_report import redact
 
 
 def test_it_looks_at_what_the_console_and_kafka_need(slipstream: Slipstream) -> None:
@@ -78,4 +78,4 @@ def test_a_report_has_the_machine_and_the_job_and_no_secrets(
     ],
 )
 def test_secrets_are_left_out_however_they_are_written(text: str) -> None:
-    assert "hunter2" not in hide_secrets(text)
+    assert "hunter2" not in redact(text)

@@ -35,6 +35,7 @@ from slipstream._network.boxes.toll import Toll
 from slipstream._network.boxes.window_functions import NULL_INTEGER, Function, Sorted, Windows, apply
 from slipstream._network.planning.plan import plan
 from slipstream._network.schemas import check
+from slipstream._network.state.stored import Table
 from slipstream._network.tasks.operators_in_spark import Boxes
 from slipstream._network.tasks.superbox import Superbox, Train
 from slipstream._runtime.store import MemoryStore
@@ -93,7 +94,8 @@ def superbox_on(spark: Any, with_means: bool = True) -> Superbox:
     if not with_means:
         means = {name: values[:0] for name, values in means.items()}
     tables = {"upstream": columns(upstream()), "tolls": columns(history.tolls(3100)), "means": means}
-    return Superbox(plan(check(yaml_files.load(NETWORKS / "linear_road.yaml"), spark)), tables)
+    stored = {name: Table(values) for name, values in tables.items()}
+    return Superbox(plan(check(yaml_files.load(NETWORKS / "linear_road.yaml"), spark)), stored)
 
 
 def accepted(lines: list[str]) -> list[Tuple]:

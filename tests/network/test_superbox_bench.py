@@ -12,7 +12,7 @@ import pytest
 from measure import machine
 from network.test_train_bench import CONSUMERS, dissemination, reports
 from oracles.network_loads import Load, linear_road
-from slipstream._network.boxes.window_functions import encode_column
+from slipstream._network.boxes.window_functions import encode_table
 from slipstream._network.flow import Train
 from slipstream._network.planning.plan import plan
 from slipstream._network.schemas import check
@@ -30,7 +30,7 @@ def trains(superbox: Superbox, table: pa.Table, size: int) -> list[Train]:
         number = np.arange(first, first + part.num_rows)
         order = np.zeros((part.num_rows, len(superbox.plan.keys)), np.int64)
         order[:, 0] = number
-        columns = {name: encode_column(part[name], type_) for name, type_ in source.schema.items()}
+        columns = {name: encode_table(part[name], type_) for name, type_ in source.schema.items()}
         made.append(Train(number, np.zeros(part.num_rows, np.int64), order, columns))
     return made
 
@@ -53,12 +53,7 @@ def seconds(superbox: Superbox, feed: list[Train]) -> tuple[float, float]:
 
 
 def superbox_of(spark: Any, load: Load) -> Superbox:
-    tables = {
-        table.name: {
-            column: encode_column(load.tables[table.name][column], type_) for column, type_ in table.schema.items()
-        }
-        for table in load.network.tables
-    }
+    tables = {table.name: encode_table(load.tables[table.name], table.schema) for table in load.network.tables}
     return Superbox(plan(check(load.network, spark)), tables)
 
 

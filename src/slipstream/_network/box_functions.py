@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from slipstream._network.boxes.window_functions import Windows
 
-#: stored tables: name -> column -> values
-Stored: TypeAlias = Mapping[str, Mapping[str, Any]]
+#: stored tables by name
+Stored: TypeAlias = Mapping[str, Table]
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,7 @@ class ScalarFunction:
                 code="unknown-name",
                 found=name,
             )
-        found = tables[name]
-        return found if isinstance(found, Table) else Table(found)
+        return tables[name]
 
 
 _registered: dict[str, WindowFunction | VectorFunction] = {}

@@ -34,10 +34,10 @@ _NAMED = re.compile(rf"""({_NAMES}["']?\s*[=:]\s*)("(?:\\.|[^"\\])*"|'[^']*'|[^\
 _IN_ADDRESS = re.compile(r"(\w+://)[^/\s@\"']+@")
 
 
-def hide_secrets(text: str) -> str:
+def redact(text: str) -> str:
     """Return a text without the values of passwords, tokens and keys, and without the name of the home folder.
 
-    >>> hide_secrets("sasl.password=p4ss, url: http://ann:p4ss@host/ {'token': 'abc'} retries=3")
+    >>> redact("sasl.password=p4ss, url: http://ann:p4ss@host/ {'token': 'abc'} retries=3")
     "sasl.password=***, url: http://***@host/ {'token': ***} retries=3"
     """
     home = str(Path.home())
@@ -47,7 +47,7 @@ def hide_secrets(text: str) -> str:
 
 def make_report(findings: Sequence[Finding], job: Path | None, environment: Mapping[str, str] | None = None) -> str:
     """Return the report as Markdown."""
-    return hide_secrets("\n".join(_parts(findings, job, os.environ if environment is None else environment)))
+    return redact("\n".join(_parts(findings, job, os.environ if environment is None else environment)))
 
 
 def _parts(findings: Sequence[Finding], job: Path | None, environment: Mapping[str, str]) -> Iterator[str]:

@@ -19,7 +19,7 @@ from uuid import uuid4
 
 from slipstream._errors import BadArgument, BadInput
 from slipstream._network.algebra import TYPES, Arc
-from slipstream._network.boxes.window_functions import encode_column
+from slipstream._network.boxes.window_functions import encode_table
 from slipstream._network.column_types import DELIVERED_TYPES
 from slipstream._network.planning.plan import Plan, plan
 from slipstream._network.planning.stages import Stages, output_keys
@@ -173,7 +173,7 @@ def _store_tables(checked: Checked, tables: Mapping[str, DataFrame], folder: Pat
     found = {}
     for table in checked.network.tables:
         arrow = _table(checked, tables, table.name).orderBy(*(f"`{column}`" for column in table.schema)).toArrow()
-        found[table.name] = {name: encode_column(arrow[name], type_) for name, type_ in table.schema.items()}
+        found[table.name] = encode_table(arrow, table.schema)
     return store_tables(folder, found)
 
 

@@ -21,7 +21,7 @@ from slipstream._network import box_functions
 from slipstream._network.algebra import TYPES, Arc, Filter, Join, Map, Node, Schema, Union
 from slipstream._network.boxes.kernels import ARRIVAL, INSTANT, TS, Released
 from slipstream._network.boxes.operators import Operator, State, run
-from slipstream._network.boxes.window_functions import Values, encode_column, nulls
+from slipstream._network.boxes.window_functions import Values, encode_column, encode_table, nulls
 from slipstream._network.column_types import spark_schema
 from slipstream._network.flow import Train
 from slipstream._network.planning.plan import Runner, plan
@@ -116,9 +116,7 @@ class _Meter:
         for table in self._checked.network.tables:
             if table.name in wanted and table.name in self._tables:
                 rows = self._tables[table.name].orderBy(*table.schema).toArrow()
-                found[table.name] = Table(
-                    {name: encode_column(rows[name], type_) for name, type_ in table.schema.items()}
-                )
+                found[table.name] = encode_table(rows, table.schema)
         return found
 
     def measure(self, samples: Mapping[str, DataFrame]) -> Statistics:

@@ -87,13 +87,12 @@ class Superbox:
     """
 
     plan: Plan
-    tables: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
+    tables: Mapping[str, Table] = field(default_factory=dict)
     drops: Mapping[tuple[str, int, bool], int] = field(default_factory=dict)
     parallel: int = 1
 
     def __post_init__(self) -> None:
         self._nodes = {node.name: node for node in self.plan.checked.nodes}
-        self._look_ups: dict[Any, LookUp] = {}
         self.translations = Translations(self.plan, self.tables)
         self.stages = plan_stages(self.plan, self.translations, self.parallel)
         self._numbers = {prefix: number for number, prefix in enumerate(self.translations.prefixes)}
@@ -331,7 +330,7 @@ class Superbox:
         node, side = runner.node, runner.sides[0].side
         assert isinstance(node.box, Join)
         table = self.tables[node.inputs[1 - side].origin]
-        known = table.indexes if isinstance(table, Table) else self._look_ups
+        known = table.indexes
         schema = self.plan.checked.inputs(node)[side]
         wanted = (node.inputs[1 - side].origin, node.box.predicate, side, tuple(schema.items()))
         if wanted not in known:
