@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { clock } from "./format";
+import { saveFile } from "./saving";
 import { colour, useTheme } from "./theme";
 
 export interface Line {
@@ -71,14 +72,6 @@ export function toCsv(x: readonly number[], lines: readonly Line[], values: Prop
   const quote = (text: string) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   const head = ["x", ...lines.map((line) => quote(line.label))].join(",");
   return [head, ...x.map((at, i) => [at, ...values.map((column) => column[i] ?? "")].join(","))].join("\n") + "\n";
-}
-
-function download(name: string, text: string): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(link.href);
 }
 
 export function Chart({ title, unit, x, lines, values, height = 128, format = plain, limit, bare, marks = NONE, number = false, range, onRange }: Props) {
@@ -181,7 +174,7 @@ export function Chart({ title, unit, x, lines, values, height = 128, format = pl
             all
           </button>
         )}
-        <button type="button" className="plain" onClick={() => download(`${title}.csv`, toCsv(part.x, lines, part.values))} aria-label={`Download ${title} as CSV`} title="Download as CSV">
+        <button type="button" className="plain" onClick={() => saveFile(`${title}.csv`, toCsv(part.x, lines, part.values), "text/csv")} aria-label={`Download ${title} as CSV`} title="Download as CSV">
           ↓
         </button>
       </figcaption>
