@@ -18,7 +18,6 @@ import { ChosenCard, FilterCard, LookCard, SavingCard } from "./side";
 import { type Attribute, formatFilter, histogram, merge, parseFilter, passing, type Table, Tracks } from "./tracks";
 
 const SPEEDS = [1, 10, 60, 300, 900, 3600];
-const BINS = 180;
 /** Milliseconds between requests: of a job that commits, and of one that has been quiet for a while. */
 const [SOON, LATER] = [1500, 6000];
 /** What the address has about the table on display. */
@@ -198,7 +197,7 @@ function Extent({ table, live }: { table: Table; live: boolean }) {
   return (
     <span className="dim">
       {table.isCut && "the newest "}
-      {count(table.t.length)} positions{many > 0 && ` of ${count(many)}`}
+      {count(table.t.length)} positions{many > 0 && ` of ${count(many)} ${many === 1 ? "id" : "ids"}`}
       {live && table.batch >= 0 && `, as of batch ${count(table.batch)}`}
       {table.unplaced > 0 && `, ${count(table.unplaced)} without a place`}
     </span>
@@ -221,9 +220,9 @@ const linkTime = (seconds: number): string => (isInstant(seconds) ? new Date(Mat
 const readTime = (text: string | undefined): number | undefined => numbers(text, 1)?.[0] ?? (text && Number.isFinite(Date.parse(`${text}Z`)) ? Date.parse(`${text}Z`) / 1000 : undefined);
 
 function busiest(tracks: Tracks): number {
-  const counts = histogram(tracks.table, undefined, tracks.begin, tracks.end, BINS);
+  const counts = histogram(tracks.table, undefined, tracks.begin, tracks.end, tracks.bins);
   const best = counts.indexOf(Math.max(...counts));
-  return tracks.begin + ((best + 0.5) / BINS) * (tracks.end - tracks.begin);
+  return tracks.begin + ((best + 0.5) / tracks.bins) * (tracks.end - tracks.begin);
 }
 
 function Shown({ name, job, table, follows, found, onProblem }: ShownProps) {
@@ -426,7 +425,7 @@ function useTime(tracks: Tracks | undefined, follows: boolean) {
 }
 
 function TimeBar({ tracks, pass, time, follows }: { tracks: Tracks; pass: Uint8Array | undefined; time: ReturnType<typeof useTime>; follows: boolean }) {
-  const counts = useMemo(() => histogram(tracks.table, pass, tracks.begin, tracks.end, BINS), [tracks, pass]);
+  const counts = useMemo(() => histogram(tracks.table, pass, tracks.begin, tracks.end, tracks.bins), [tracks, pass]);
   const text = formatTime(time.shown);
   return (
     <Player

@@ -1,10 +1,10 @@
 // What colour a position has: by the value of an attribute, on a scale or from a list.
-import { SERIES, VIRIDIS } from "../shared/scales";
+import { VIRIDIS } from "../shared/scales";
 import { parseColour, word } from "./paint";
 import type { Attribute } from "./tracks";
 
-/** Colours of texts: distinct first, then again. */
-export const TEXT_COLOURS = [...SERIES, "#0072b2", "#f0e442", "#999999", "#882255", "#44aa99", "#ddcc77", "#332288"] as const;
+/** Colours of texts, by Okabe and Ito, and by Tol: distinct first, then again. */
+export const TEXT_COLOURS = ["#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#0072b2", "#f0e442", "#999999", "#882255", "#44aa99", "#ddcc77", "#332288"] as const;
 
 /** What the colours of a legend mean. */
 export interface Shades {

@@ -249,7 +249,7 @@ export function SavingCard({ name, tracks, pass, chosen, area, onArea, selecting
         {area && <button onClick={() => onArea(undefined)}>Clear</button>}
       </div>
       <p role="status">
-        {count(wanted?.t.length ?? 0)} positions of {count(new Set(wanted?.owner).size)} selected
+        {count(wanted?.t.length ?? 0)} positions of {count(new Set(wanted?.owner).size)} {new Set(wanted?.owner).size === 1 ? "id" : "ids"} selected
         <span className="dim">{[area ? "in the area" : "", pass ? "by the filter" : "", chosen !== undefined ? `of ${chosen}` : ""].filter(Boolean).map((one) => `, ${one}`).join("")}</span>
       </p>
       <div className="buttons">

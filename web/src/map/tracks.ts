@@ -112,10 +112,14 @@ function usualInterval(table: Table): number {
   return found.sort((a, b) => a - b)[Math.floor(found.length / 2)] ?? 0;
 }
 
+const MOST_BINS = 180;
+
 /** Tracks, and where each is at the instant that was asked for last. */
 export class Tracks {
   readonly begin: number;
   readonly end: number;
+  /** how many parts of the time a histogram has at most: none so short that no position falls into it */
+  readonly bins: number;
   /** seconds after which something that is silent is not shown any more */
   readonly hold: number;
   /** of each track: where it is, its last position so far, and whether it is anywhere */
@@ -128,7 +132,9 @@ export class Tracks {
     let [begin, end] = [Infinity, -Infinity];
     for (const t of table.t) [begin, end] = [Math.min(begin, t), Math.max(end, t)];
     [this.begin, this.end] = begin <= end ? [begin, end] : [0, 0];
-    this.hold = Math.min(900, Math.max(10, 5 * usualInterval(table)));
+    const interval = usualInterval(table);
+    this.hold = Math.min(900, Math.max(10, 5 * interval));
+    this.bins = interval > 0 ? Math.max(1, Math.min(MOST_BINS, Math.floor((this.end - this.begin) / interval))) : MOST_BINS;
     const many = table.owner.length;
     [this.x, this.y] = [new Float32Array(many), new Float32Array(many)];
     this.at = Int32Array.from(table.rows.subarray(0, many));

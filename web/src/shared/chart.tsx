@@ -38,7 +38,18 @@ interface Props {
 
 const TIMES = [1, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21600, 86400];
 const NONE: readonly number[] = [];
+/** The width of a letter of a label, in pixels. */
+const LETTER = 6.8;
 const plain = (v: number): string => (Math.abs(v) >= 1000 ? `${+(v / 1000).toFixed(1)}k` : `${+v.toFixed(2)}`);
+
+/** The labels of an axis, which begin at their ticks; one that would not fit is left out. */
+function fitLabels(u: uPlot, splits: readonly number[], format: (value: number) => string): string[] {
+  const end = u.width - 2;
+  return splits.map((value) => {
+    const label = format(value);
+    return u.bbox.left / devicePixelRatio + u.valToPos(value, "x") + LETTER * label.length > end ? "" : label;
+  });
+}
 
 function drawMarks(u: uPlot, marks: readonly number[]): void {
   u.ctx.save();
@@ -104,7 +115,7 @@ export function Chart({ title, unit, x, lines, values, height = 128, format = pl
         cursor: { y: false, points: { size: 5 }, sync: { key: "time", setSeries: false }, drag: { x: report.current !== undefined, y: false, setScale: false } },
         scales: { x: { time: false }, y: { range: (_u, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, limit ?? 0, 1e-3) * 1.1] } },
         axes: [
-          { ...axis, size: 22, gap: 2, space: 60, align: 1, ...(number ? { values: (_u: uPlot, splits: number[]) => splits.map(plain) } : { incrs: TIMES, values: (_u: uPlot, splits: number[]) => splits.map(clock) }) },
+          { ...axis, size: 22, gap: 2, space: 60, align: 1, ...(number ? {} : { incrs: TIMES }), values: (u: uPlot, splits: number[]) => fitLabels(u, splits, number ? plain : clock) },
           { ...axis, size: 44, gap: 4, space: 26, values: (_u, splits) => splits.map(format) },
         ],
         series: [{}, ...lines.map((line) => ({ label: line.label, show: !hidden.has(line.label), stroke: line.colour, width: line.width ?? 1.5, points: { show: false }, spanGaps: true, ...(line.dash ? { dash: line.dash } : {}), ...(line.fill ? { fill: line.fill } : {}) }))],
