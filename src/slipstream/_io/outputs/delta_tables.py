@@ -136,7 +136,7 @@ class OutputTable:
         with _translate_errors(self.place):
             for attempt in range(_ATTEMPTS):
                 self._delta, self._last = DeltaTable(str(self.place.absolute())), {}
-                found = int(self.select(condition, "count(*)").column(0)[0].as_py())
+                found = int(self._query(f"SELECT count(*) FROM rows WHERE {condition}")[0][0].as_py())
                 if not found:
                     return 0
                 noted = CommitProperties(app_transactions=[Transaction(_REMOVED, self.removed + found)])
@@ -148,12 +148,14 @@ class OutputTable:
                         raise
         return 0
 
-    def select(self, where: str, columns: str = "*") -> pa.Table:
-        """Return the rows that fulfil an SQL condition."""
+    def select(self, where: str) -> pa.Table:
+        """Return the rows that fulfil an SQL condition, with their batches."""
+        return self._query(f"SELECT * FROM rows WHERE {where}").cast(self.schema)
+
+    def _query(self, query: str) -> pa.Table:
         from deltalake import QueryBuilder
 
         with _translate_errors(self.place):
-            query = f"SELECT {columns} FROM rows WHERE {where}"
             return pa.table(QueryBuilder().register("rows", self._delta).execute(query).read_all())
 
     def drop_after(self, last: int) -> None:
