@@ -15,7 +15,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from slipstream import __version__
-from slipstream._cli import archive, berlinmod, chaos, cuboid, job, network, roads, trajectories
+from slipstream._cli import archive, berlinmod, chaos, cuboid, job, network, roads, submit, trajectories
 from slipstream._cli import console as console_page
 from slipstream._cli.common import verbosity
 from slipstream._cli.common.command_style import Family
@@ -59,6 +59,7 @@ for family in (
     rate,
     chaos,
     console_page,
+    submit,
     examples,
     prepare,
     doctor,
