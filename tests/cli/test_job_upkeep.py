@@ -16,7 +16,7 @@ from slipstream._io.formats import pseudonyms
 from slipstream._io.outputs import Outputs
 from slipstream._runtime import job
 from slipstream._runtime.job import Job, lock_folder
-from slipstream._runtime.status import FILE as STATUS
+from slipstream._runtime.watching.status import FILE as STATUS
 
 
 @pytest.mark.parametrize(("content", "said"), [("short", "has 5 bytes"), (None, "No such file")])

@@ -1,4 +1,4 @@
-"""A job is copied while it runs and resumes from the copy; a finished one forgets a vehicle, of which nothing is left."""
+"""A job is copied while it runs and resumes from the copy; of a vehicle that one forgets, nothing is left."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from slipstream._io.control_file import PAUSE
 from slipstream._io.outputs import CHECKPOINT, check_journal, check_tables, last_batch
 from slipstream._io.outputs.journal import last_in_checkpoint
 from slipstream._runtime.job import CONTROL, LOCK, Job, control, lock_folder
-from slipstream._runtime.status import FILE as STATUS
+from slipstream._runtime.watching.status import FILE as STATUS
 from slipstream._tools.files.staging import staged_folder
 from slipstream._tools.progress import say
 

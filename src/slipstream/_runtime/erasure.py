@@ -23,10 +23,10 @@ from slipstream._errors import MALFORMED, BadArgument
 from slipstream._io.outputs import CHECKPOINT
 from slipstream._io.outputs.forgetting import find_id_columns, remove_rows, word_pattern
 from slipstream._runtime.job import CONTROL, Job, lock_folder
-from slipstream._runtime.starts import FILE as STARTS
-from slipstream._runtime.starts import LOG, SPARK_LOG
-from slipstream._runtime.status import FILE as STATUS
-from slipstream._runtime.status import FINISHED, STOPPED
+from slipstream._runtime.watching.starts import FILE as STARTS
+from slipstream._runtime.watching.starts import LOG, SPARK_LOG
+from slipstream._runtime.watching.status import FILE as STATUS
+from slipstream._runtime.watching.status import FINISHED, STOPPED
 from slipstream._tools.files.staging import atomic_write
 from slipstream._tools.strict_json import parse_json
 
