@@ -40,7 +40,6 @@ bench: $(READY) ## measure speed and memory, and print the figures with the mach
 	$(BIN)/pytest -m bench -s
 
 lock: $(READY) ## renew requirements.lock from pyproject.toml
-	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --custom-compile-command 'make lock' --group dev --all-extras pyproject.toml --output-file requirements.lock
 
