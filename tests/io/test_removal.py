@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from hypothesis import given, settings
@@ -69,6 +70,18 @@ def test_rows_older_than_the_job_keeps_expire_from_every_output(tmp_path: Path) 
     assert ids_in(tmp_path) == everywhere(["van-2", "van-3", "van-77", "van-77"])
     deliver(tmp_path, 4, ["van-4"])
     assert "van-4" in ids_in(tmp_path)["trips"]
+
+
+def test_old_files_of_a_points_history_expire(tmp_path: Path) -> None:
+    place = tmp_path / "points" / "near"
+    place.mkdir(parents=True)
+    now = time.time()
+    for number, days in enumerate((3, 2, 0.5)):
+        arrived = [int(1e6 * (now - days * DAY)), int(1e6 * (now - (days + 1) * DAY))]
+        pq.write_table(pa.table({"_seq": [1, 2], "_ts": arrived}), place / f"train-{number:08d}.parquet")
+    Retention(DAY).write(tmp_path)
+    retention.expire(tmp_path, now)
+    assert [file.name for file in place.glob("train-*")] == ["train-00000002.parquet"]
 
 
 def test_compaction_removes_what_has_expired(tmp_path: Path) -> None:
@@ -140,7 +153,7 @@ def test_no_file_of_a_table_has_a_forgotten_vehicle(tmp_path: Path) -> None:
     assert forgetting.remove_rows(tmp_path, "van-1") == {"convoys": 3, "rejects": 3, "trips": 3}
     for file in (tmp_path / "outputs").rglob("*"):
         if file.suffix == ".parquet":
-            assert "van-1" not in str(pa.parquet.read_table(file, partitioning=None).to_pydict()), file
+            assert "van-1" not in str(pq.read_table(file, partitioning=None).to_pydict()), file
         elif file.is_file():
             assert b"van-1" not in file.read_bytes(), file
     assert "van-2" in ids_in(tmp_path)["trips"]
