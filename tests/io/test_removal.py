@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from slipstream._errors import BadInput
 from slipstream._io import outputs
-from slipstream._io.outputs import Outputs, forgetting, maintenance, retention
-from slipstream._io.outputs.retention import Retention
+from slipstream._io.outputs import Outputs, maintenance
+from slipstream._io.outputs.removal import forgetting, retention
+from slipstream._io.outputs.removal.retention import Retention
 from slipstream._io.outputs.text_files import append, blank, blank_lines
 
 SCHEMAS = {

@@ -94,7 +94,7 @@ def retain(
 
     `slipstream job retain tolls --keep forever`
     """
-    from slipstream._io.outputs import retention
+    from slipstream._io.outputs.removal import retention
     from slipstream._runtime.job import Job
     from slipstream._tools.durations import seconds
 

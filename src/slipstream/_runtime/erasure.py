@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from slipstream._errors import MALFORMED, BadArgument
 from slipstream._io.outputs import CHECKPOINT
-from slipstream._io.outputs.forgetting import find_id_columns, remove_rows, word_pattern
+from slipstream._io.outputs.removal.forgetting import find_id_columns, remove_rows, word_pattern
 from slipstream._runtime.job import CONTROL, Job, lock_folder
 from slipstream._runtime.watching.starts import FILE as STARTS
 from slipstream._runtime.watching.starts import LOG, SPARK_LOG

@@ -6,7 +6,7 @@
     OUT/batches.jsonl    the journal: one line per committed batch (``_io.outputs``)
     OUT/metrics.jsonl    what each batch cost (``_runtime.watching.metrics``)
     OUT/starts.jsonl     when and how it was started; job.log, spark.log: what it said (``_runtime.watching.starts``)
-    OUT/retention.json   how long rows are kept (``_io.outputs.retention``)
+    OUT/retention.json   how long rows are kept (``_io.outputs.removal``)
     OUT/outputs/NAME/    one Delta Lake table per output
     OUT/snapshot/        published cuboids
     OUT/checkpoint/      Spark's own

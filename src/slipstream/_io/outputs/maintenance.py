@@ -17,7 +17,7 @@ from pathlib import Path
 from slipstream._io.outputs.data_files import FOLDER
 from slipstream._io.outputs.journal import last_batch
 from slipstream._io.outputs.reading import output_names
-from slipstream._io.outputs.retention import expire
+from slipstream._io.outputs.removal.retention import expire
 from slipstream._tools.processes import child_processes
 from slipstream._tools.processes.background import Ended, background_task
 from slipstream._tools.processes.failpoints import failpoint

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from slipstream._io.outputs import BATCH, JOURNAL, read_journal
-from slipstream._io.outputs.forgetting import find_rows, word_pattern
+from slipstream._io.outputs.removal.forgetting import find_rows, word_pattern
 from slipstream._io.outputs.text_files import blank_lines
 from slipstream._linear_road.answer_text import REJECTED, TEXT, format_answers
 from slipstream._linear_road.job.summary import FILE as SUMMARY
