@@ -700,17 +700,17 @@ class Tolled:
 
     @property
     def balances(self) -> Stream:
-        """Answers to balance requests: qid, vid, time, balance."""
+        """Answers to balance requests: qid, vid, time, result_time, balance."""
         return self._get_port("balances")
 
     @property
     def expenditures(self) -> Stream:
-        """Answers to expenditure requests: qid, vid, time, spent."""
+        """Answers to expenditure requests: qid, vid, time, expenditure."""
         return self._get_port("expenditures")
 
     @property
     def travel_times(self) -> Stream:
-        """Answers to travel time requests: qid, vid, time, seconds, toll."""
+        """Answers to travel time requests: qid, vid, time, travel_time, toll."""
         return self._get_port("travel_times")
 
     @property
