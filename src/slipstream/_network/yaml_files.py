@@ -77,16 +77,17 @@ for _class in (_Loader, _Dumper):
     _class.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), list("tf"))
 
 
+_NO_FILE = "Give a network file; `slipstream examples` writes some."
+
+
 def load(path: Path, *, unloaded: bool = False) -> Network:
     """Read a network file; see :func:`loads` for ``unloaded``."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(
-            f"{path}: cannot be read.",
-            hint="Give a network file; `slipstream examples` writes several.",
-            code="no-such-file",
-        ) from error
+        if not path.exists():
+            raise BadArgument(f"{path}: no such file or folder.", hint=_NO_FILE, code="no-such-file") from error
+        raise BadInput(f"{path}: cannot be read.", hint=_NO_FILE, code="no-such-file") from error
     return loads(text, str(path), unloaded=unloaded)
 
 

@@ -342,4 +342,4 @@ def _show_full(full: FullRun, out: Path, *, as_json: bool) -> None:
 
 def add_to(app: typer.Typer) -> None:
     """Put the command on the command line."""
-    app.command(rich_help_panel="Benchmark kit")(rate)
+    app.command()(rate)
