@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -106,6 +107,12 @@ def test_no_two_modules_have_one_name() -> None:
     counts = Counter(
         path.stem for path in (ROOT / "src" / "slipstream").rglob("*.py") if not path.stem.startswith("__")
     )
+    assert [name for name, count in counts.items() if count > 1] == []
+
+
+def test_no_two_classes_have_one_name() -> None:
+    texts = (path.read_text(encoding="utf-8") for path in (ROOT / "src" / "slipstream").rglob("*.py"))
+    counts = Counter(name for text in texts for name in re.findall(r"^class (\w+)", text, re.MULTILINE))
     assert [name for name, count in counts.items() if count > 1] == []
 
 

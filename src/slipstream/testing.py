@@ -41,7 +41,7 @@ from slipstream._network.flow import sort_train
 from slipstream._network.planning.plan import plan
 from slipstream._network.running.train_folder import SEQ
 from slipstream._network.schemas import check
-from slipstream._network.state.stored import Table
+from slipstream._network.state.stored import StoredTable
 from slipstream._network.tasks.operators_in_spark import SuperboxStage
 from slipstream._network.tasks.parcels import DELIVERED, Load, Row
 from slipstream._network.tasks.superbox import Superbox
@@ -307,7 +307,7 @@ def _superbox(job: Job) -> Superbox:
     return made
 
 
-def _sort_table(rows: Any, schema: Mapping[str, str]) -> Table:
+def _sort_table(rows: Any, schema: Mapping[str, str]) -> StoredTable:
     """A stored table as boxes see it, sorted by all columns."""
     table = rows if isinstance(rows, pa.Table) else rows.toArrow()
     return encode_table(table.sort_by([(name, "ascending") for name in schema]), schema)

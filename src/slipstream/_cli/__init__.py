@@ -60,29 +60,33 @@ app = Family(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for family in (
-    simulate_command,
-    exchange_commands,
-    describe_command,
-    history_command,
-    toll_command,
-    cuboid_command,
-    network,
-    job_command,
-    berlinmod_command,
-    roads_command,
-    archive_command,
-    trajectories_command,
-    bench_command,
-    rate_command,
-    chaos_command,
-    console_command,
-    submit_command,
-    examples_command,
-    prepare_command,
-    doctor_command,
-):
-    family.add_to(app)
+#: what the help shows together
+_PANELS = {
+    "Streams and jobs": (
+        toll_command,
+        archive_command,
+        network,
+        cuboid_command,
+        job_command,
+        submit_command,
+        console_command,
+    ),
+    "Trajectories": (trajectories_command, roads_command, berlinmod_command),
+    "Runs of Linear Road": (
+        simulate_command,
+        exchange_commands,
+        describe_command,
+        history_command,
+    ),
+    "Benchmark kit": (bench_command, rate_command, chaos_command),
+    "This machine": (doctor_command, prepare_command, examples_command),
+}
+for _panel, _families in _PANELS.items():
+    for _family in _families:
+        _family.add_to(app)
+    for _added in (*app.registered_commands, *app.registered_groups):
+        if not isinstance(_added.rich_help_panel, str):
+            _added.rich_help_panel = _panel
 
 
 def _print_version(wanted: bool) -> None:

@@ -160,7 +160,7 @@ def _find_pseudonyms(id_: str, file: Path) -> list[str]:
 def _send_request(folder: Path, word: str, said: str, as_json: bool) -> None:
     from slipstream._runtime import job
 
-    job.Job.read(folder)
+    job.JobFile.read(folder)
     job.control(folder).request(word)
     if as_json:
         print(json.dumps({"job": str(folder), "control": word}))

@@ -163,7 +163,7 @@ class Feed:
             )
             return topic.TopicSource({topic.OPTION: found.until_now(folder / TOPIC).to_json()})
         spooled = is_live(self.where)
-        files = lines.Lines(
+        files = lines.LineInput(
             str((folder / RECEIVED if spooled else Path(self.where)).absolute()),
             self.has_no_end,
             whole_files=self.encoding in BINARY,

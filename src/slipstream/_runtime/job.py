@@ -55,7 +55,7 @@ POLL_S = 0.1
 
 
 @dataclass(frozen=True)
-class Job:
+class JobFile:
     """The contents of ``job.json``: fixed from a job's first start to its last."""
 
     kind: str
@@ -72,7 +72,7 @@ class Job:
             file.write(json.dumps(asdict(self), indent=2).encode() + b"\n")
 
     @classmethod
-    def read(cls, folder: Path) -> Job:
+    def read(cls, folder: Path) -> JobFile:
         """Read the job of a folder."""
         _refuse_old(folder)
         file = folder / FILE
@@ -112,7 +112,7 @@ class Job:
             )
 
 
-def check(folder: Path, kind: str, state_version: int, settings: Mapping[str, Any]) -> Job | None:
+def check(folder: Path, kind: str, state_version: int, settings: Mapping[str, Any]) -> JobFile | None:
     """Return the job that a folder belongs to, or None if it is new; refuse what cannot be resumed.
 
     Does not need Spark, so mistakes are reported at once.
@@ -121,7 +121,7 @@ def check(folder: Path, kind: str, state_version: int, settings: Mapping[str, An
     if not (folder / FILE).exists():
         _check_unused(folder, kind)
         return None
-    job = Job.read(folder)
+    job = JobFile.read(folder)
     job.check_compatible(folder, kind, state_version)
     job.check_resumable(folder)
     for name in sorted({*job.settings, *settings}):
@@ -138,11 +138,11 @@ def check(folder: Path, kind: str, state_version: int, settings: Mapping[str, An
 
 def begin(
     folder: Path, kind: str, state_version: int, settings: Mapping[str, Any], layout: Callable[[], Mapping[str, Any]]
-) -> Job:
+) -> JobFile:
     """Return the job of a folder, as :func:`check` does, or begin one; ``layout`` is called only for a new one."""
     job = check(folder, kind, state_version, settings)
     if job is None:
-        job = Job(kind, state_version, dict(settings), dict(layout()))
+        job = JobFile(kind, state_version, dict(settings), dict(layout()))
         job.write(folder)
     return job
 

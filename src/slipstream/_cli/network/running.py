@@ -40,7 +40,7 @@ from slipstream._cli.network.network_options import (
     parse_rates,
     read_stored_tables,
 )
-from slipstream._cli.network.starting import Prepared, RunOptions, check_options, find_begun, prepare, run
+from slipstream._cli.network.starting import ParsedOptions, Prepared, check_options, find_begun, prepare, run
 from slipstream._spark import session
 from slipstream._tools.progress import say
 
@@ -118,7 +118,7 @@ def run_network(
     to a topic
     """
     check_there(file, hint="Give a network file; `slipstream examples` writes some.")
-    options = RunOptions(
+    options = ParsedOptions(
         file,
         out,
         parse_pairs("--input", inputs),
