@@ -15,7 +15,7 @@ from slipstream._io import outputs
 from slipstream._io.formats import pseudonyms
 from slipstream._io.outputs import Outputs
 from slipstream._runtime import job
-from slipstream._runtime.job import Job, lock_folder
+from slipstream._runtime.job import JobFile, lock_folder
 from slipstream._runtime.watching.status import FILE as STATUS
 
 
@@ -45,7 +45,7 @@ SCHEMA = pa.schema([("vehicle", pa.string()), ("toll", pa.int64())])
 
 def made_job(folder: Path, *, finished: bool = True, kind: str = "network") -> Path:
     """A job with two batches of two vehicles, and something of each in all places that a job has."""
-    made = Job(kind, 1, {})
+    made = JobFile(kind, 1, {})
     made.write(folder)
     committed = Outputs(folder, made.id, {"tolls": SCHEMA})
     for batch in range(2):
@@ -108,7 +108,7 @@ def test_a_running_job_is_not_touched(slipstream: Slipstream, tmp_path: Path) ->
 def test_a_vehicle_is_forgotten_by_its_real_id_where_it_has_a_pseudonym(slipstream: Slipstream, tmp_path: Path) -> None:
     (tmp_path / "key").write_text("0123456789abcdef")
     hidden = pseudonyms.hash_id(pseudonyms.read_key(tmp_path / "key"), "van-7")
-    made = Job("network", 1, {})
+    made = JobFile("network", 1, {})
     made.write(tmp_path / "out")
     rows = pa.table([[str(hidden), "other"], [1, 2]], schema=SCHEMA)
     committed = Outputs(tmp_path / "out", made.id, {"tolls": SCHEMA})
@@ -128,7 +128,7 @@ def test_retention_is_set_applied_and_removed(slipstream: Slipstream, tmp_path: 
     assert slipstream("job", "retain", out, "--keep", "forever", "--json").json == {"keep": "forever"}
     assert not (out / "retention.json").exists()
     assert slipstream("job", "retain", out, "--keep", "soon").code == 2
-    outputs.check_tables(out, Job.read(out).id)
+    outputs.check_tables(out, JobFile.read(out).id)
 
 
 def test_the_copy_of_a_job_that_does_not_run_is_the_whole_folder(slipstream: Slipstream, tmp_path: Path) -> None:

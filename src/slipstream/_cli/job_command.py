@@ -95,10 +95,10 @@ def retain(
     `slipstream job retain tolls --keep forever`
     """
     from slipstream._io.outputs.removal import retention
-    from slipstream._runtime.job import Job
+    from slipstream._runtime.job import JobFile
     from slipstream._tools.durations import seconds
 
-    Job.read(folder)
+    JobFile.read(folder)
     if keep == _FOREVER:
         (folder / retention.FILE).unlink(missing_ok=True)
     else:

@@ -16,7 +16,7 @@ from slipstream._errors import BadArgument, Unavailable
 from slipstream._io.control_file import PAUSE
 from slipstream._io.outputs import CHECKPOINT, check_journal, check_tables, last_batch
 from slipstream._io.outputs.journal import last_in_checkpoint
-from slipstream._runtime.job import CONTROL, LOCK, Job, control, lock_folder
+from slipstream._runtime.job import CONTROL, LOCK, JobFile, control, lock_folder
 from slipstream._runtime.watching.status import FILE as STATUS
 from slipstream._tools.files.staging import staged_folder
 from slipstream._tools.progress import say
@@ -32,7 +32,7 @@ _IDLE_S, _BATCH_S = 1.0, 600.0
 
 def back_up(folder: Path, copy: Path) -> int:
     """Copy the folder of a job to a new one; returns the number of batches that it has."""
-    job = Job.read(folder)
+    job = JobFile.read(folder)
     with staged_folder(copy, label="", hint="Give a new folder for the copy.") as stage:
         with _paused(folder, stage):
             _copy_changes(folder, stage)

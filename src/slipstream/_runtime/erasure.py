@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from slipstream._errors import MALFORMED, BadArgument
 from slipstream._io.outputs import CHECKPOINT
 from slipstream._io.outputs.removal.forgetting import find_id_columns, remove_rows, word_pattern
-from slipstream._runtime.job import CONTROL, Job, lock_folder
+from slipstream._runtime.job import CONTROL, JobFile, lock_folder
 from slipstream._runtime.watching.starts import FILE as STARTS
 from slipstream._runtime.watching.starts import LOG, SPARK_LOG
 from slipstream._runtime.watching.status import FILE as STATUS
@@ -40,7 +40,7 @@ _HIDDEN = "[forgotten]"
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Keep the job from starting while the block runs; refuse one that runs."""
-    Job.read(folder)
+    JobFile.read(folder)
     try:
         with lock_folder(folder):
             yield
@@ -52,7 +52,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 def check_erasable(folder: Path, *, end_job: bool) -> None:
     """Refuse a job that may be resumed, unless its end is asked for; its state may still have the vehicle."""
-    job = Job.read(folder)
+    job = JobFile.read(folder)
     if not (job.ended or end_job or _has_finished(folder)):
         raise BadArgument(
             f"{folder}: the job has not finished, and its state may have the vehicle.",
@@ -71,7 +71,7 @@ def _has_finished(folder: Path) -> bool:
 
 def end_job(folder: Path) -> None:
     """Delete the state of a job that does not run, and record that it cannot be resumed."""
-    job = Job.read(folder)
+    job = JobFile.read(folder)
     if not job.ended:
         replace(job, ended=ENDED).write(folder)
     for name in _STATE:

@@ -236,7 +236,7 @@ def run(folder: Path, life: Life, start: Callable[[], StreamingQuery], *, compac
     Whatever ends it, the query is stopped, its status gives the reason, and the next start resumes.
     """
     if (folder / FILE).exists():
-        Job.read(folder).check_resumable(folder)
+        JobFile.read(folder).check_resumable(folder)
     with (
         lock_folder(folder),
         record_start(folder, life.source),
