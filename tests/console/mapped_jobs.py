@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from slipstream._roads.graph_building import build
 
 from slipstream._io import outputs
 from slipstream._io.outputs import Outputs
-from slipstream._roads.graph_building import build
 from slipstream._roads.road_tables import save_roads
 from slipstream._roads.street_network import Street, StreetNetwork
 from slipstream._runtime.job import Job

@@ -15,7 +15,7 @@ from console.browsing import Watched, chromium
 from console.mapped_jobs import EIGHT, append, commit, gps, grid, swarm
 from console.serving import served
 from console.test_map_page import CSV, NETWORK, ZONES
-from slipstream._moving.systems import System
+from slipstream._moving.space.systems import System
 
 #: how many pixels of the points have a colour
 COLOURED = """() => {
@@ -120,7 +120,7 @@ def test_a_file_that_is_dropped_is_shown_and_one_that_cannot_be_is_refused(tmp_p
         page = watched.page
         expect(page.get_by_text("No job here has positions yet")).to_be_visible()
         page.evaluate(DROP, ["van.csv", CSV])
-        expect(page.get_by_text("2 positions of 1 id")).to_be_visible()
+        expect(page.get_by_text("2 positions of 1 id", exact=True)).to_be_visible()
         expect(page.locator("output")).to_contain_text("2026-05-04 08:00")
         page.evaluate(DROP, ["van.csv", "id,speed\n1,2\n"])
         expect(page.get_by_role("alert")).to_contain_text("no columns for the place were found")

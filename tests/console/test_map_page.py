@@ -27,7 +27,7 @@ from slipstream._console.maps.map_segments import find_rows
 from slipstream._console.server import create
 from slipstream._errors import BadArgument
 from slipstream._io.outputs import Outputs
-from slipstream._moving.value import MovingPoint, to_arrow
+from slipstream._moving.moving_point import MovingPoint, to_arrow
 
 HERE = "http://127.0.0.1:8321"
 OURS = {"x-slipstream": "1"}

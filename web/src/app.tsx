@@ -18,7 +18,7 @@ const PAGES = [
   { path: "/network", title: "Network", key: "3", page: NetworkPage },
   { path: "/trajectories", title: "Trajectories", key: "4", page: TrajectoriesPage },
   { path: "/map", title: "Map", key: "5", page: MapPage },
-  { path: "/ask", title: "Ask", key: "6", page: AskPage },
+  { path: "/ask", title: "Query", key: "6", page: AskPage },
 ] as const;
 
 export function App() {

@@ -16,7 +16,7 @@ from slipstream._console.maps.map_positions import World, mercator, place_on_map
 from slipstream._console.maps.map_segments import has_segments
 from slipstream._console.workspace import Workspace
 from slipstream._errors import MALFORMED, BadArgument, BadInput
-from slipstream._network.boxes.priced_zones import parse_zones
+from slipstream._network.boxes.tolls.priced_zones import parse_zones
 from slipstream._roads.road_tables import REPORT, open_roads
 from slipstream._roads.street_network import StreetNetwork
 from slipstream._tools.numba_tools import Ints

@@ -17,8 +17,8 @@ from slipstream._console.maps.map_layers import find_layer
 from slipstream._console.maps.map_positions import Positions, add_speed, read_positions, read_trips_as_positions
 from slipstream._console.maps.map_reading import MOST_POSITIONS
 from slipstream._errors import BadArgument, BadInput
-from slipstream._trajectories.inputs import gpx_rows
-from slipstream._trajectories.json_positions import geojson_rows
+from slipstream._trajectories.reading.json_positions import geojson_rows
+from slipstream._trajectories.reading.position_files import gpx_rows
 
 #: bytes of the columns of a file once they are unpacked
 _MOST_UNPACKED = 1 << 30

@@ -18,7 +18,7 @@ from slipstream._cuboid.snapshots.snapshot_files import FOLDER as SNAPSHOT
 from slipstream._cuboid.snapshots.snapshot_files import Catalogue
 from slipstream._errors import SlipstreamError
 from slipstream._io import outputs
-from slipstream._moving.files import PLACES
+from slipstream._moving.exchange.trip_files import PLACES
 
 Kind = Literal["positions", "trips", "cuboid"]
 

@@ -20,8 +20,8 @@ from slipstream._console.maps.map_layers import MapLayer, is_numeric
 from slipstream._console.trips.journeys import sequences
 from slipstream._errors import BadInput
 from slipstream._moving.columns import MPoints, read
-from slipstream._moving.plane import are_degrees
-from slipstream._moving.systems import System
+from slipstream._moving.space.plane import are_degrees
+from slipstream._moving.space.systems import System
 from slipstream._tools.numba_tools import Floats, Ints, Longs
 
 World = Literal["earth", "plane"]
