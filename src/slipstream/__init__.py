@@ -9,7 +9,7 @@
 
     trips = ss.trajectories("gps.csv", id="vin", time="ts", gap="5 minutes", max_speed="200 km/h")
 
-The names in ``__all__`` are the public API: docs/python.md is the tutorial, docs/stability.md says what may change.
+The names in ``__all__`` are the public API: docs/tutorials/python.md is the tutorial, docs/stability.md says what may change.
 Everything else is internal. Names are imported when they are first used, so that importing the package is quick.
 """
 
