@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from slipstream._roads.graph_building import build
 
 from slipstream._io import outputs
 from slipstream._io.outputs import Outputs
+from slipstream._roads.importing.graph_building import build
 from slipstream._roads.road_tables import save_roads
 from slipstream._roads.street_network import Street, StreetNetwork
-from slipstream._runtime.job import Job
+from slipstream._runtime.job import JobFile
 
 #: 2026-05-04, eight in the morning
 EIGHT = 1_777_881_600.0
@@ -37,7 +37,7 @@ GPS = pa.schema(
 
 def commit(folder: Path, batches: list[dict[str, pa.Table]], network: str = "") -> Outputs:
     """A job that has committed tables; with the text of its network."""
-    job = Job("network", 1, {"source": "gps"}, {})
+    job = JobFile("network", 1, {"source": "gps"}, {})
     job.write(folder)
     if network:
         (folder / "network.yaml").write_text(network)
