@@ -134,7 +134,7 @@ export class Tracks {
     [this.begin, this.end] = begin <= end ? [begin, end] : [0, 0];
     const interval = usualInterval(table);
     this.hold = Math.min(900, Math.max(10, 5 * interval));
-    this.bins = interval > 0 ? Math.max(1, Math.min(MOST_BINS, Math.floor((this.end - this.begin) / interval))) : MOST_BINS;
+    this.bins = interval > 0 ? Math.max(1, Math.min(MOST_BINS, Math.floor((this.end - this.begin) / interval) + 1)) : MOST_BINS;
     const many = table.owner.length;
     [this.x, this.y] = [new Float32Array(many), new Float32Array(many)];
     this.at = Int32Array.from(table.rows.subarray(0, many));
