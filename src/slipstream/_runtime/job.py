@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 from slipstream._errors import MALFORMED, BadArgument, BadInput
 from slipstream._io.control_file import RUN, Control
 from slipstream._io.outputs import CHECKPOINT, COMPACT_EVERY, check_journal, compact_in_background, last_batch
+from slipstream._runtime import leases
 from slipstream._runtime import status as statuses
 from slipstream._runtime.exporter import exporting
 from slipstream._runtime.following import FollowedJob
@@ -38,6 +39,7 @@ from slipstream._runtime.starts import FILE as STARTS
 from slipstream._runtime.starts import LOG, record_start
 from slipstream._runtime.status import READY, RUNNING, Status, report_status
 from slipstream._spark.session import RESUMES, task_errors
+from slipstream._tools.files.remote_paths import RemotePath
 from slipstream._tools.files.staging import atomic_write
 from slipstream._tools.progress import say
 from slipstream._tools.strict_json import decode_as, parse_json
@@ -276,6 +278,8 @@ def _follow(query: StreamingQuery, life: Life, status: Status, folder: Path) -> 
 def _wait(query: StreamingQuery, life: Life, folder: Path, reached: Callable[[StreamingQuery], bool]) -> bool:
     """Wait until ``reached`` or the end of the query; returns whether a stop was requested before that."""
     while query.isActive and not reached(query):
+        if isinstance(folder, RemotePath):
+            leases.check(folder / LOCK)
         life.poll(query)
         if life.should_stop() or control(folder).is_stopping:
             return True
@@ -293,6 +297,10 @@ def _count_committed(folder: Path) -> int:
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
     """Lock the folder of a job: a second process that tries to run in it is refused."""
+    if isinstance(folder, RemotePath):
+        with leases.hold(folder / LOCK):
+            yield
+        return
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / LOCK).open("ab") as file:
         try:

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from slipstream._errors import BadInput, Unavailable, classify
 from slipstream._io.outputs.data_files import BATCH, FOLDER, Written, stored_schema
 from slipstream._io.outputs.journal import RESCUE
+from slipstream._tools.files.remote_paths import for_arrow
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -133,7 +134,7 @@ class OutputTable:
                 rows += file.rows
             elif file.first <= last and first <= file.last:
                 with read_errors(file.path):
-                    batches = pq.read_table(file.path, columns=[BATCH], partitioning=None)[BATCH]
+                    batches = pq.read_table(for_arrow(file.path), columns=[BATCH], partitioning=None)[BATCH]
                 inside = pc.and_(pc.greater_equal(batches, first), pc.less_equal(batches, last))
                 rows += int(pc.sum(inside).as_py() or 0)
         return rows
@@ -157,7 +158,8 @@ class OutputTable:
                 hint=RESCUE,
                 code="damaged-output",
             )
-        if lost := [file.path for file in self.files() if not file.path.is_file()]:
+        there = {path.name for path in self.place.iterdir()}
+        if lost := [file.path for file in self.files() if file.path.name not in there]:
             raise BadInput(
                 f"{lost[0]}: missing, but listed in the log of its table.", hint=RESCUE, code="damaged-output"
             )

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from slipstream._io.formats.decoding import TYPES as ARROW
 from slipstream._io.readers.recorded_trains import train_file
 from slipstream._network.algebra import TYPES, Schema
+from slipstream._tools.files.remote_paths import RemotePath, arrow_sink, for_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,6 +41,10 @@ def write_train(folder: Path, number: int, tuples: pa.Table) -> Path:
     """Write one train into a folder."""
     place = train_file(folder, number)
     place.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(place, RemotePath):  # read by number, and complete as soon as it is there
+        with arrow_sink(place) as sink:
+            pq.write_table(tuples, sink)
+        return place
     stage = place.with_name(f".{place.name}.partial")
     pq.write_table(tuples, stage)
     stamp_time(stage, number)
@@ -58,7 +63,7 @@ def stamp_time(train: Path, number: int) -> None:
 
 def last_arrival(train: Path) -> int:
     """The arrival time of a train's newest tuple, in microseconds, from the file's own statistics."""
-    found = pq.read_metadata(train)
+    found = pq.read_metadata(for_arrow(train))
     place = found.schema.names.index(TS)
     groups = [found.row_group(i) for i in range(found.num_row_groups)]
     return max((int(group.column(place).statistics.max) for group in groups if group.num_rows), default=0)
