@@ -41,6 +41,7 @@ from slipstream._runtime.status import READY, RUNNING, Status, report_status
 from slipstream._spark.session import RESUMES, task_errors
 from slipstream._tools.files.remote_paths import RemotePath
 from slipstream._tools.files.staging import atomic_write
+from slipstream._tools.files.stores import explain_store
 from slipstream._tools.progress import say
 from slipstream._tools.strict_json import decode_as, parse_json
 
@@ -83,6 +84,8 @@ class Job:
                 f"{folder}: not the folder of a job.", hint="Give the --out folder of a job.", code="wrong-file-type"
             ) from error
         except (OSError, *MALFORMED) as error:
+            if isinstance(error, OSError) and (explained := explain_store(error)):
+                raise explained from error
             raise BadInput(
                 f"{file}: damaged ({error}).", hint="Start again in another --out folder.", code="damaged-output"
             ) from error

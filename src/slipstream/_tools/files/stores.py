@@ -20,6 +20,7 @@ from datetime import timedelta
 from functools import cache
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
+from slipstream._errors import Unavailable, classify
 from slipstream._tools.extras import require
 from slipstream._tools.files import aws_settings
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 #: files from this size on are uploaded in parts
 _PART = 16 << 20
 #: how long a request is repeated while the store refuses or does not answer
-RETRY_S = 60.0
+RETRY_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,8 @@ class S3:
 
         self._uri = f"s3://{bucket}"
         settings: Any = aws_settings.read()
-        retry: Any = {"max_retries": 20, "retry_timeout": timedelta(seconds=RETRY_S)}
+        backoff = {"base": 2, "init_backoff": timedelta(seconds=0.1), "max_backoff": timedelta(seconds=2)}
+        retry: Any = {"max_retries": 1000, "retry_timeout": timedelta(seconds=RETRY_S), "backoff": backoff}
         with self._errors(""):
             self._store = S3Store(bucket, config=settings, retry_config=retry)
 
@@ -226,7 +228,7 @@ class Hdfs:
 
         self._uri = f"hdfs://{authority}"
         with self._errors(""):
-            self._client = Client(self._uri)
+            self._client = Client(self._uri, {"dfs.client.failover.max.attempts": _ATTEMPTS})
 
     def find(self, name: str) -> Entry | None:
         with suppress(FileNotFoundError), self._errors(name):
@@ -305,6 +307,8 @@ class Hdfs:
             raise _translate(number, error, f"{self._uri}/{name}") from None
 
 
+#: attempts at a request, with pauses that double from half a second: about as long as those at S3
+_ATTEMPTS = "6"
 #: how the name node calls what went wrong
 _HDFS_ERRORS = {
     "FileNotFound": errno.ENOENT,
@@ -324,6 +328,21 @@ def _split(content: bytes | Path) -> Iterator[bytes]:
     with content.open("rb") as file:
         while piece := file.read(_PART):
             yield piece
+
+
+def explain_store(error: OSError) -> Unavailable | None:
+    """Explain an error of a store that is neither a missing file nor a taken name; None for any other."""
+    where = str(error.filename or "")
+    if isinstance(error, FileNotFoundError | FileExistsError) or not where.startswith(("s3://", "hdfs://")):
+        return None
+    denied = isinstance(error, PermissionError)
+    return Unavailable(
+        f"{where}: {error.strerror or error}.",
+        hint="Check the credentials: AWS_ACCESS_KEY_ID or AWS_PROFILE for S3, HADOOP_USER_NAME for HDFS."
+        if denied
+        else "Committed output is safe. Check the address and the store, and run the same command again.",
+        code=classify(error),
+    )
 
 
 def _translate(number: int, error: Exception, uri: str) -> OSError:
