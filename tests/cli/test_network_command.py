@@ -14,9 +14,9 @@ from deltalake import DeltaTable, write_deltalake
 from commands import Slipstream
 from slipstream._cli.network.network_options import assign_rates, parse_rates
 from slipstream._errors import BadArgument
+from slipstream._io.train_files import last_arrival
 from slipstream._network import yaml_files
 from slipstream._network.running.run_folder import Execution
-from slipstream._network.running.train_folder import last_arrival
 from slipstream._spark import session
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
@@ -84,7 +84,7 @@ def test_arguments_are_checked_without_spark(slipstream: Slipstream, tmp_path: P
         (2, "has no table 'firms'", ("run", BORDER, *new, *good, "--table", "firms=x.csv")),
         (2, "--shed needs --rate", ("run", BORDER, *new, *good, "--shed")),
         (2, "no such file", ("run", BORDER, *new, *good, "--functions", tmp_path / "none.py")),
-        (3, "cannot be read", ("check", tmp_path / "none.yaml")),
+        (2, "no such file", ("check", tmp_path / "none.yaml")),
         (2, "--rate soldier: no such source", ("check", BORDER, "--rate", "soldier=3", *good)),
         (2, "--rate soldier: no such source", ("run", BORDER, *new, *good, "--rate", "soldier=3")),
         (2, "--rate 0: not a number of tuples per second", ("run", BORDER, *new, *good, "--rate", "0")),

@@ -24,8 +24,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from slipstream._io.train_files import last_arrival
 from slipstream._network.algebra import ConnectionPoint
-from slipstream._network.running.train_folder import last_arrival, stamp_time
+from slipstream._network.running.train_folder import stamp_time
 from slipstream._tools.files.locations import to_path
 from slipstream._tools.files.staging import atomic_write
 
