@@ -28,6 +28,7 @@ from slipstream._cli.network.network_options import (
     sample_feeds,
 )
 from slipstream._errors import BadArgument
+from slipstream._tools.files.locations import local
 from slipstream._tools.files.staging import check_makeable
 from slipstream._tools.progress import Advance, bar, say
 
@@ -137,7 +138,7 @@ def prepare(options: ParsedOptions, network: Network, before: Execution | None) 
     for feed in feeds.values():
         if warning := describe_empty_columns(feed):
             say(f"[yellow]note:[/] {warning}")
-    files = {name: Path(where) for name, where in options.inputs.items()}
+    files = {name: Path(local(where)) for name, where in options.inputs.items()}
     recorded = {} if before or options.is_live else read_inputs(network, files)
     stored = read_stored_tables(before.network if before else network, options.tables)
     _check_parallel(options.parallel, before)
