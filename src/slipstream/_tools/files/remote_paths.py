@@ -16,7 +16,7 @@ import io
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path, PosixPath
@@ -151,14 +151,14 @@ class RemotePath(PosixPath):
         """List a folder with what the store knows of each file, by name."""
         return sorted(self.store.list(self.key), key=lambda entry: entry.name)
 
-    def iterdir(self) -> Iterator[RemotePath]:
+    def iterdir(self) -> Generator[RemotePath, None, None]:
         """List a folder."""
         for entry in self.entries():
             yield self / entry.name.rpartition("/")[2]
 
     def glob(self, pattern: str, **_: Any) -> Iterator[RemotePath]:  # type: ignore[override]
         """Find files and folders by a pattern of one or more names."""
-        first, _, rest = pattern.partition("/")
+        first, _slash, rest = pattern.partition("/")
         if first == "**":
             yield from self.rglob(rest or "*")
             return

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from slipstream._errors import BadArgument, Unavailable, classify
 from slipstream._tools.files.remote_paths import RemotePath
@@ -111,8 +111,8 @@ def _put_in_place(stage: Path, out: Path) -> None:
 def atomic_write(place: Path) -> Iterator[BinaryIO]:
     """Yield a file that replaces ``place``, complete, when the block succeeds."""
     if isinstance(place, RemotePath):
-        with place.open("wb") as file:
-            yield file
+        with place.open("wb") as copy:
+            yield cast(BinaryIO, copy)
         return
     aside = place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}")
     try:
