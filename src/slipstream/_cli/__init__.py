@@ -10,7 +10,7 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -85,7 +85,8 @@ _PANELS = {
 for _panel, _families in _PANELS.items():
     for _family in _families:
         _family.add_to(app)
-    for _added in (*app.registered_commands, *app.registered_groups):
+    _all: tuple[Any, ...] = (*app.registered_commands, *app.registered_groups)
+    for _added in _all:
         if not isinstance(_added.rich_help_panel, str):
             _added.rich_help_panel = _panel
 

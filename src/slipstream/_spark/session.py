@@ -430,7 +430,8 @@ def task_errors(hint: str = NOTHING_KEPT, checkpoint: Path | None = None) -> Ite
     except Exception as error:
         if (translated := translate_error(error, hint, checkpoint)) is None:
             raise
-        raise translated from error
+        # a page of Java's stack would hide the message; Spark's log has it, and what is not understood keeps it
+        raise translated from (error if translated.code == TASK_FAILED else None)
 
 
 def translate_error(
@@ -487,6 +488,9 @@ _KNOWN = (
     ("Py4JNetworkError", "Spark's JVM has stopped.", "{hint}", "jvm-lost"),
     ("Answer from Java side is empty", "Spark's JVM has stopped.", "{hint}", "jvm-lost"),
     ("does not exist in the JVM", "Spark's JVM has stopped.", "{hint}", "jvm-lost"),
+    ("stopped SparkContext", "Spark has stopped.", "{hint}", "jvm-lost"),
+    ("SparkContext was shut down", "Spark has stopped.", "{hint}", "jvm-lost"),
+    ('SparkContext.dagScheduler()" is null', "Spark has stopped.", "{hint}", "jvm-lost"),
 )
 
 
@@ -505,7 +509,7 @@ def _translate_text(text: str, hint: str, checkpoint: Path | None) -> Slipstream
             code="damaged-checkpoint",
         )
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    named = re.compile(r"(?:Caused by: )?([\w.]+(?:Error|Exception): .*)")
+    named = re.compile(r"(?:Caused by: |: )?([\w.]+(?:Error|Exception): .*)")
     cause = next((found[1] for line in reversed(lines) if (found := named.match(line))), lines[0])
     return Unavailable(f"A Spark task failed: {cause}", hint=hint, code=TASK_FAILED)
 
