@@ -28,6 +28,7 @@ from slipstream._cli.network.network_options import (
     sample_feeds,
 )
 from slipstream._errors import BadArgument
+from slipstream._tools.files.locations import local
 from slipstream._tools.files.staging import check_makeable
 from slipstream._tools.progress import Advance, bar, say
 
@@ -125,7 +126,7 @@ def find_begun(network: Network, out: Path) -> Execution | None:
 
 def prepare(options: ParsedOptions, network: Network, before: Execution | None) -> Prepared:
     """Check what needs the network, and open the inputs."""
-    from slipstream._io.sampling import describe_empty_columns
+    from slipstream._io.sampling import warn_of_empty_columns
     from slipstream._network.running.recordings import read_inputs
     from slipstream._network.running.run_folder import ANOTHER
 
@@ -135,9 +136,8 @@ def prepare(options: ParsedOptions, network: Network, before: Execution | None) 
     destinations = _choose_destinations(options, network, before)
     feeds = make_feeds(network, options.inputs, options.reading) if options.is_live else {}
     for feed in feeds.values():
-        if warning := describe_empty_columns(feed):
-            say(f"[yellow]note:[/] {warning}")
-    files = {name: Path(where) for name, where in options.inputs.items()}
+        warn_of_empty_columns(feed)
+    files = {name: Path(local(where)) for name, where in options.inputs.items()}
     recorded = {} if before or options.is_live else read_inputs(network, files)
     stored = read_stored_tables(before.network if before else network, options.tables)
     _check_parallel(options.parallel, before)
