@@ -174,6 +174,22 @@ def test_a_bare_environment_runs_the_demo_and_the_console_from_the_wheel(tmp_pat
     assert_serves_the_page(python.with_name("slipstream"), tmp_path, bare)
 
 
+@pytest.mark.long
+def test_a_source_archive_makes_the_same_wheel_without_node(tmp_path: Path) -> None:
+    if shutil.which("npm") is None:
+        pytest.skip("no Node here; Debian and Ubuntu: apt-get install nodejs npm")
+    build = [sys.executable, "-m", "uv", "build", "--quiet", "--out-dir", tmp_path]
+    clone = sources(tmp_path / "clone")
+    subprocess.run([*build, "--sdist", clone], check=True)
+    (archive,) = tmp_path.glob("*.tar.gz")
+    subprocess.run([*build, "--wheel", archive], env={**os.environ, "PATH": old_node(tmp_path / "bin")}, check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as packed:
+        names = set(packed.namelist())
+    code = {path.relative_to(clone / "src").as_posix() for path in (clone / "src").rglob("*.py")}
+    assert {PAGE, "slipstream/examples/networks/border.yaml", "slipstream/py.typed", *code} <= names
+
+
 DEMO = (
     ("simulate", "--expressways", "1", "--minutes", "5", "--demand", "6", "--out", "runs/first"),
     ("toll", "runs/first", "--out", "tolls"),

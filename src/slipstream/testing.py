@@ -32,13 +32,14 @@ from slipstream._io.formats.decoding import TYPES
 from slipstream._io.outputs.destinations import Destination
 from slipstream._io.readers.user_feeds import UserFeed
 from slipstream._io.readers.user_sources import Source
+from slipstream._io.train_files import TS
 from slipstream._network.algebra import Schema
 from slipstream._network.boxes.archive import archive_boxes, to_trips
 from slipstream._network.boxes.operators import UNKNOWN
 from slipstream._network.boxes.windows.window_functions import encode_table, to_arrow
 from slipstream._network.flow import sort_train
 from slipstream._network.planning.plan import plan
-from slipstream._network.running.train_folder import SEQ, TS
+from slipstream._network.running.train_folder import SEQ
 from slipstream._network.schemas import check
 from slipstream._network.state.stored import StoredTable
 from slipstream._network.tasks.operators_in_spark import SuperboxStage

@@ -14,9 +14,9 @@ from deltalake import DeltaTable, write_deltalake
 from commands import Slipstream
 from slipstream._cli.network.network_options import assign_rates, parse_rates
 from slipstream._errors import BadArgument
+from slipstream._io.train_files import last_arrival
 from slipstream._network import yaml_files
 from slipstream._network.running.run_folder import Execution
-from slipstream._network.running.train_folder import last_arrival
 from slipstream._spark import session
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"

@@ -24,6 +24,7 @@ from slipstream._cli import (
     job_command,
     network,
     roads_command,
+    submit_command,
     trajectories_command,
 )
 from slipstream._cli.common import verbosity
@@ -61,7 +62,15 @@ app = Family(
 )
 #: what the help shows together
 _PANELS = {
-    "Streams and jobs": (toll_command, archive_command, network, cuboid_command, job_command, console_command),
+    "Streams and jobs": (
+        toll_command,
+        archive_command,
+        network,
+        cuboid_command,
+        job_command,
+        submit_command,
+        console_command,
+    ),
     "Trajectories": (trajectories_command, roads_command, berlinmod_command),
     "Runs of Linear Road": (
         simulate_command,

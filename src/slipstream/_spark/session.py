@@ -198,6 +198,13 @@ def adopt(spark: SparkSession | None) -> SparkSession:
     """Return a session that the user passed, or build one; no setting of a session that exists changes."""
     if spark is None:
         return build()
+    if not hasattr(spark, "_jsparkSession"):
+        raise BadArgument(
+            "A session of Spark Connect cannot run this: it has no JVM of its own, and no Python workers that share "
+            "files and state with the driver.",
+            hint="Use a classic session: SparkSession.builder.master(...), or none at all.",
+            code="not-allowed",
+        )
     _silence_query_contexts()
     return spark
 

@@ -16,6 +16,8 @@ from slipstream._cli.common.input_options import (
     Format,
     KafkaConfig,
     MessageSchema,
+    PseudonymColumns,
+    Pseudonyms,
     Reading,
     SchemaRegistry,
 )
@@ -85,6 +87,8 @@ def run_network(
     kafka_config: KafkaConfig = None,
     message_schema: MessageSchema = None,
     schema_registry: SchemaRegistry = "",
+    pseudonyms: Pseudonyms = None,
+    pseudonym_columns: PseudonymColumns = None,  # noqa: ARG001  (its callback)
     compact_every: CompactEvery = 500,
     max_rejects: MaxRejects = 1.0,
     metrics: Metrics = "",  # noqa: ARG001  (its callback)
@@ -129,6 +133,7 @@ def run_network(
             kafka_config=kafka_config,
             message_schema=message_schema,
             schema_registry=schema_registry,
+            pseudonyms=pseudonyms,
         ),
         train,
         tap or [],

@@ -45,6 +45,7 @@ class Layout:
     shards: tuple[int, ...]
     partitions: int
     ids: str = NUMBERS  # of vehicles
+    pseudonyms: str = ""  # the fingerprint of their key
 
     @classmethod
     def load_or_create(cls, out: Path, parallel: int, settings: Mapping[str, Any]) -> Layout:

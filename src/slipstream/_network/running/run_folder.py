@@ -42,6 +42,7 @@ from slipstream._io.outputs import CHECKPOINT, REJECTS, Outputs, Written, destin
 from slipstream._io.outputs.destinations import Destination, Destinations, Wheres
 from slipstream._io.readers.recorded_trains import END, Folder, train_file
 from slipstream._io.readers.topic import watermarks
+from slipstream._io.train_files import last_arrival
 from slipstream._network import yaml_files
 from slipstream._network.algebra import Arc, Filter, Network, NetworkSource
 from slipstream._network.boxes import operators
@@ -54,7 +55,7 @@ from slipstream._network.running import output_results, rejects
 from slipstream._network.running.connection_points import PointHistory
 from slipstream._network.running.failures import query_errors
 from slipstream._network.running.recordings import read_inputs, write_trains
-from slipstream._network.running.train_folder import last_arrival, open_trains, set_arrivals, write_train
+from slipstream._network.running.train_folder import open_trains, set_arrivals, write_train
 from slipstream._network.schemas import Checked, check
 from slipstream._network.sql import box_expressions
 from slipstream._network.tasks import sink
