@@ -10,7 +10,7 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -84,12 +84,10 @@ _PANELS = {
 for _panel, _families in _PANELS.items():
     for _family in _families:
         _family.add_to(app)
-    for _command in app.registered_commands:
-        if not isinstance(_command.rich_help_panel, str):
-            _command.rich_help_panel = _panel
-    for _group in app.registered_groups:
-        if not isinstance(_group.rich_help_panel, str):
-            _group.rich_help_panel = _panel
+    _all: tuple[Any, ...] = (*app.registered_commands, *app.registered_groups)
+    for _added in _all:
+        if not isinstance(_added.rich_help_panel, str):
+            _added.rich_help_panel = _panel
 
 
 def _print_version(wanted: bool) -> None:

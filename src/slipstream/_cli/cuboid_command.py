@@ -34,7 +34,6 @@ from slipstream._cli.common.toll_jobs import CompactEvery
 from slipstream._cli.common.user_functions import Functions, load_functions
 from slipstream._errors import BadArgument, Unavailable, classify
 from slipstream._spark import session
-from slipstream._tools.progress import say
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -183,7 +182,7 @@ def _open_source(source: str, script: Script, reading: Reading, batch_files: int
     from slipstream._cuboid.cuboid_feeds import list_source_columns, make_cuboid_feed
     from slipstream._io.formats import pseudonyms
     from slipstream._io.formats.decoding import parse_columns
-    from slipstream._io.sampling import describe_empty_columns
+    from slipstream._io.sampling import warn_of_empty_columns
     from slipstream._network.running import filling
 
     _, cuboid = filling.find_cuboid(script)
@@ -203,8 +202,7 @@ def _open_source(source: str, script: Script, reading: Reading, batch_files: int
         settings=reading.kafka,
         definition=reading.definition,
     )
-    if warning := describe_empty_columns(feed):
-        say(f"[yellow]note:[/] {warning}")
+    warn_of_empty_columns(feed)
     return replace(feed, most_files=batch_files)
 
 

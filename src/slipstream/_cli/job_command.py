@@ -79,7 +79,7 @@ def backup(
 def retain(
     folder: Folder,
     keep: Annotated[
-        str, typer.Option(metavar="DURATION", help='How long rows are kept: "30 days", "12 h", or forever.')
+        str, typer.Option("--for", metavar="DURATION", help='How long rows are kept: "30 days", "12 h", or forever.')
     ],
     as_json: Json = False,
 ) -> None:
@@ -90,9 +90,9 @@ def retain(
 
     Examples:
 
-    `slipstream job retain tolls --keep "30 days"`
+    `slipstream job retain tolls --for "30 days"`
 
-    `slipstream job retain tolls --keep forever`
+    `slipstream job retain tolls --for forever`
     """
     from slipstream._io.outputs.removal import retention
     from slipstream._runtime.job import JobFile
@@ -102,7 +102,7 @@ def retain(
     if keep == _FOREVER:
         (folder / retention.FILE).unlink(missing_ok=True)
     else:
-        retention.Retention(float(seconds(keep, "--keep"))).write(folder)
+        retention.Retention(float(seconds(keep, "--for"))).write(folder)
     removed = retention.expire(folder)
     show({"keep": keep, **removed}, as_json=as_json, title=f"Rows removed from {folder}")
 

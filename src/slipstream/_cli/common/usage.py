@@ -38,7 +38,7 @@ def explain(error: Any) -> SlipstreamError | None:
 
 def _describe_value(error: Any) -> str:
     """Name the option, the value that was found and what was expected; nothing if no value is wrong."""
-    wrong: list[Any] = getattr(error.__cause__, "errors", list)()
+    wrong: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
     if not wrong or error.param is None:
         return ""
     first = wrong[0]

@@ -237,7 +237,11 @@ def detach_query(
 
 
 def _print_summary(execution: Execution, as_json: bool) -> None:
+    from slipstream._io.outputs import REJECTS
+
     totals = {name: int(line["tuples"]) for name, line in execution.monitor.totals().items()}
+    if rejected := execution.monitor.rejected()[0]:
+        totals[REJECTS] = rejected
     show(totals, as_json=as_json, title=f"tuples delivered by {execution.network.name}")
 
 

@@ -125,7 +125,7 @@ def find_begun(network: Network, out: Path) -> Execution | None:
 
 def prepare(options: ParsedOptions, network: Network, before: Execution | None) -> Prepared:
     """Check what needs the network, and open the inputs."""
-    from slipstream._io.sampling import describe_empty_columns
+    from slipstream._io.sampling import warn_of_empty_columns
     from slipstream._network.running.recordings import read_inputs
     from slipstream._network.running.run_folder import ANOTHER
 
@@ -135,8 +135,7 @@ def prepare(options: ParsedOptions, network: Network, before: Execution | None) 
     destinations = _choose_destinations(options, network, before)
     feeds = make_feeds(network, options.inputs, options.reading) if options.is_live else {}
     for feed in feeds.values():
-        if warning := describe_empty_columns(feed):
-            say(f"[yellow]note:[/] {warning}")
+        warn_of_empty_columns(feed)
     files = {name: Path(where) for name, where in options.inputs.items()}
     recorded = {} if before or options.is_live else read_inputs(network, files)
     stored = read_stored_tables(before.network if before else network, options.tables)
