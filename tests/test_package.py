@@ -102,13 +102,17 @@ def test_a_source_archive_brings_its_page(hook: types.ModuleType, tmp_path: Path
     assert build["artifacts"] == ["/src/slipstream/_console/static/**"]
 
 
-def test_no_two_modules_of_one_name_are_different_things() -> None:
-    """A command, a page of the console and a box may be named after what they run; so is the public module."""
-    named_after = ("_cli", "_console/pages", "_network/boxes", "functions.py", "functions/")
-    package = ROOT / "src" / "slipstream"
-    own = [path for path in package.rglob("*.py") if not path.relative_to(package).as_posix().startswith(named_after)]
-    counts = Counter(path.stem for path in own if not path.stem.startswith("__"))
+def test_no_two_modules_have_one_name() -> None:
+    counts = Counter(
+        path.stem for path in (ROOT / "src" / "slipstream").rglob("*.py") if not path.stem.startswith("__")
+    )
     assert [name for name, count in counts.items() if count > 1] == []
+
+
+def test_packages_of_more_than_a_dozen_modules_have_folders() -> None:
+    packages = [path.parent for path in (ROOT / "src" / "slipstream").rglob("__init__.py")]
+    counts = {package.name: sum(path.stem != "__init__" for path in package.glob("*.py")) for package in packages}
+    assert {name: count for name, count in counts.items() if count > 12} == {}
 
 
 def test_the_examples_are_written_where_one_says(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from slipstream._network.running.run_folder import Execution
 from slipstream._network.state.tracked_tables import FLOAT, INTEGER, TEXT, Log, StateTable
 from slipstream._network.yaml_files import load
 from slipstream._runtime import job
-from slipstream._runtime.store import MemoryStore
+from slipstream._runtime.state.store import MemoryStore
 
 BORDER = Path(__file__).parents[1] / "examples" / "networks" / "border.yaml"
 

@@ -14,10 +14,12 @@ from slipstream._linear_road import answers, output_tables
 from slipstream._linear_road.job import toll_journal
 from slipstream._linear_road.job import toll_layout as engine
 from slipstream._linear_road.state import published
-from slipstream._moving import systems, types
+from slipstream._moving import types
+from slipstream._moving.space import systems
 from slipstream._network.running import connection_points, run_folder
 from slipstream._runtime import job
-from slipstream._trajectories import building, data
+from slipstream._trajectories import data
+from slipstream._trajectories.cutting import building
 
 
 def page() -> str:

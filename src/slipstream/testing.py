@@ -35,7 +35,7 @@ from slipstream._io.readers.user_sources import Source
 from slipstream._network.algebra import Schema
 from slipstream._network.boxes.archive import archive_boxes, to_trips
 from slipstream._network.boxes.operators import UNKNOWN
-from slipstream._network.boxes.window_functions import encode_table, to_arrow
+from slipstream._network.boxes.windows.window_functions import encode_table, to_arrow
 from slipstream._network.flow import sort_train
 from slipstream._network.planning.plan import plan
 from slipstream._network.running.train_folder import SEQ, TS
@@ -44,7 +44,7 @@ from slipstream._network.state.stored import Table
 from slipstream._network.tasks.operators_in_spark import SuperboxStage
 from slipstream._network.tasks.parcels import DELIVERED, Load, Row
 from slipstream._network.tasks.superbox import Superbox
-from slipstream._runtime.memory import Host, put_under_one_key
+from slipstream._runtime.stages.memory import Host, put_under_one_key
 from slipstream._tools.processes.failpoints import OUTPUT_POINTS, TOPIC_POINTS, VARIABLE
 
 __all__ = [

@@ -25,7 +25,7 @@ from slipstream._linear_road import rules as rule_sets
 from slipstream._network import box_functions
 from slipstream._network.boxes import operators
 from slipstream._network.boxes.operators import require
-from slipstream._network.boxes.window_functions import Windows, nulls
+from slipstream._network.boxes.windows.window_functions import Windows, nulls
 from slipstream._network.column_types import SPARK_TYPES, plain_type
 from slipstream._network.state.stored import Table
 from slipstream._spark.shipping import ship

@@ -19,7 +19,7 @@ from slipstream._archive.linear_road_trips import LOOK_EVERY, ReportRule, Report
 from slipstream._cuboid import log
 from slipstream._feeds import trains
 from slipstream._feeds.tuples import REPORT_EVERY
-from slipstream._runtime.store import MemoryStore
+from slipstream._runtime.state.store import MemoryStore
 
 
 @settings(max_examples=150)

@@ -40,7 +40,7 @@ from slipstream._feeds.run import Run
 from slipstream._feeds.tuple_text import import_text
 from slipstream._io.kafka_client import Topic
 from slipstream._io.readers.topic import messages, watermarks
-from slipstream._runtime.metrics import FILE, BatchMetrics
+from slipstream._runtime.watching.metrics import FILE, BatchMetrics
 from slipstream._tools.logs import encode_line
 
 WINDOW = TimeWindow(9600, 10_800)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from commands import Slipstream
-from slipstream._cli.machine import doctor
+from slipstream._cli.machine import doctor_command
 from slipstream._cli.machine.bug_report import redact
 
 
@@ -18,21 +18,23 @@ def test_it_looks_at_what_the_console_and_kafka_need(slipstream: Slipstream) -> 
 
 
 def test_what_is_optional_does_not_fail(slipstream: Slipstream, monkeypatch: pytest.MonkeyPatch) -> None:
-    fine = doctor.Finding("Java", "17", good=True)
-    spare = doctor.Finding("Node", "missing", good=False, todo="Install it.", optional=True)
-    monkeypatch.setattr(doctor, "examine", lambda _: [fine, spare])
+    fine = doctor_command.Finding("Java", "17", good=True)
+    spare = doctor_command.Finding("Node", "missing", good=False, todo="Install it.", optional=True)
+    monkeypatch.setattr(doctor_command, "examine", lambda _: [fine, spare])
     done = slipstream("doctor")
     assert done.code == 0
     assert "Install it." in done.out
-    monkeypatch.setattr(doctor, "examine", lambda _: [doctor.Finding("Java", "8", good=False, todo="Install Java 17.")])
+    monkeypatch.setattr(
+        doctor_command, "examine", lambda _: [doctor_command.Finding("Java", "8", good=False, todo="Install Java 17.")]
+    )
     assert slipstream("doctor").code == 4
 
 
 def test_a_port_in_use_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        assert doctor.look_at_port("Port", port).found == f"{port}: something listens there"
-    assert doctor.look_at_port("Port", port).found == f"{port}: free"
+        assert doctor_command.look_at_port("Port", port).found == f"{port}: something listens there"
+    assert doctor_command.look_at_port("Port", port).found == f"{port}: free"
 
 
 def test_a_report_has_the_machine_and_the_job_and_no_secrets(

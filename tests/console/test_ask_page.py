@@ -27,7 +27,7 @@ from slipstream._cuboid.query.one_off import run_query
 from slipstream._cuboid.snapshots.snapshot import Snapshot
 from slipstream._io import outputs
 from slipstream._io.outputs import Outputs
-from slipstream._moving.value import MovingPoint, to_arrow
+from slipstream._moving.moving_point import MovingPoint, to_arrow
 from slipstream._network.running.filling import build_network, fill
 from slipstream._runtime.job import Job
 

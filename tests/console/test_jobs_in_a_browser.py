@@ -27,10 +27,10 @@ from slipstream._network import yaml_files
 from slipstream._network.running.driving import drive
 from slipstream._network.running.filling import build_network, fill
 from slipstream._network.running.run_folder import ALL, Execution
-from slipstream._runtime import metrics
-from slipstream._runtime.metrics import BatchMetrics
-from slipstream._runtime.starts import record_start
-from slipstream._runtime.status import Status, report_status
+from slipstream._runtime.watching import metrics
+from slipstream._runtime.watching.metrics import BatchMetrics
+from slipstream._runtime.watching.starts import record_start
+from slipstream._runtime.watching.status import Status, report_status
 from slipstream._tools.logs import append_lines
 
 STOCKS = """CREATE CUBOID stock (stock_id INT KEY, price FLOAT AST(8));

@@ -23,9 +23,9 @@ from slipstream._console.jobs.specification import JobSpecification, make_comman
 from slipstream._console.server import create
 from slipstream._console.workspace import Workspace
 from slipstream._errors import BadInput, SlipstreamError
-from slipstream._runtime import starts
 from slipstream._runtime.job import Job
-from slipstream._runtime.status import Status
+from slipstream._runtime.watching import starts
+from slipstream._runtime.watching.status import Status
 from slipstream._tools.logs import append_lines
 
 BORDER = Path(__file__).parents[2] / "examples" / "networks" / "border.yaml"

@@ -19,7 +19,7 @@ from slipstream._berlinmod.dataset import MCAR, MTRIP, DatasetManifest, write_ma
 from slipstream._console.guard import AccessRules
 from slipstream._console.server import create
 from slipstream._io import outputs
-from slipstream._moving.value import MovingPoint, to_arrow
+from slipstream._moving.moving_point import MovingPoint, to_arrow
 from slipstream._runtime.job import Job
 
 HERE = "http://127.0.0.1:8321"

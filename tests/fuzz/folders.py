@@ -32,7 +32,7 @@ from slipstream._linear_road.job.toll_layout import STATE_VERSION, Layout
 from slipstream._linear_road.tasks.intake import Intake
 from slipstream._runtime import job
 from slipstream._runtime.job import Job
-from slipstream._runtime.store import MemoryStore
+from slipstream._runtime.state.store import MemoryStore
 
 CAR = Schema("CAR", (AST("speed", "u1", 6), Plain("lane", "u1")), key="vid")
 

@@ -25,10 +25,10 @@ from slipstream._linear_road.schedule import Irregular
 from slipstream._linear_road.tasks.intake import SILENCE_MS
 from slipstream._linear_road.tasks.naming import NameStage
 from slipstream._linear_road.tasks.toll_stages import ANSWERS, COUNTED, REJECTS, TRIPS, Hop
-from slipstream._runtime.id_numbers import Register
-from slipstream._runtime.memory import Host
-from slipstream._runtime.stage import Chain
-from slipstream._runtime.store import MemoryStore
+from slipstream._runtime.stages.memory import Host
+from slipstream._runtime.stages.stage import Chain
+from slipstream._runtime.state.id_numbers import Register
+from slipstream._runtime.state.store import MemoryStore
 from slipstream._tools.numba_tools import Ints
 
 CAR = "car "

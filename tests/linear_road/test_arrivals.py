@@ -204,7 +204,7 @@ def test_what_comes_from_a_socket_is_spooled_whole_and_stamped_when_it_came(tmp_
 
 @pytest.mark.parametrize("body", ["", "[]", "null", '{"state": 5}', "{"])
 def test_a_damaged_status_is_no_finished_engine(tmp_path: Path, body: str) -> None:
-    from slipstream._runtime.status import has_finished, report_status
+    from slipstream._runtime.watching.status import has_finished, report_status
 
     (tmp_path / "status.json").write_text(body)
     assert not has_finished(tmp_path, "feed")

@@ -29,8 +29,8 @@ from slipstream._linear_road.state.accounts import Accounts
 from slipstream._linear_road.state.past_queries import Past
 from slipstream._linear_road.state.toll_fragment import TollFragment
 from slipstream._linear_road.tasks.toll_stages import Hop, account_stage, toll_stage, trip_stage
-from slipstream._runtime import shared_arrays
-from slipstream._runtime.store import MemoryStore
+from slipstream._runtime.state import shared_arrays
+from slipstream._runtime.state.store import MemoryStore
 from slipstream._spark import session
 from slipstream._tools.numba_tools import Longs, compiled
 

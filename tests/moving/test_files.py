@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import slipstream as ss
 from moving.oracle import moving_points
-from slipstream._moving.files import Reading
+from slipstream._moving.exchange.trip_files import Reading
 
 BERLIN = ss.Plane.utm_at(13.4, 52.5)
 GPX = """<gpx xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg>

@@ -32,8 +32,8 @@ from slipstream._network.tasks.operators_in_spark import Boxes, Carrier, Superbo
 from slipstream._network.tasks.parcels import Row, read_rows, record_batch, to_frame
 from slipstream._network.tasks.sink import Tuples
 from slipstream._network.tasks.superbox import Superbox
-from slipstream._runtime.memory import Host
-from slipstream._runtime.store import MemoryStore
+from slipstream._runtime.stages.memory import Host
+from slipstream._runtime.state.store import MemoryStore
 
 Points = list[tuple[Any, Any, Any, Any]]
 

@@ -33,7 +33,7 @@ from slipstream._network.running.run_folder import Execution
 from slipstream._network.schemas import check
 from slipstream._network.tasks import train_intake
 from slipstream._network.tasks.parcels import Row
-from slipstream._runtime.status import has_finished
+from slipstream._runtime.watching.status import has_finished
 
 CAR = {"id": "text", "time": "integer", "seg": "integer", "spd": "float"}
 

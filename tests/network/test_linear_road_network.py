@@ -31,14 +31,14 @@ from oracles.streams import busy_stream
 from slipstream._network import WindowFunction, yaml_files
 from slipstream._network.algebra import Arc, Node, Output
 from slipstream._network.box_functions import find_registered
-from slipstream._network.boxes.toll import Toll
-from slipstream._network.boxes.window_functions import NULL_INTEGER, Function, Sorted, Windows, apply
+from slipstream._network.boxes.tolls.toll import Toll
+from slipstream._network.boxes.windows.window_functions import NULL_INTEGER, Function, Sorted, Windows, apply
 from slipstream._network.planning.plan import plan
 from slipstream._network.schemas import check
 from slipstream._network.state.stored import Table
 from slipstream._network.tasks.operators_in_spark import Boxes
 from slipstream._network.tasks.superbox import Superbox, Train
-from slipstream._runtime.store import MemoryStore
+from slipstream._runtime.state.store import MemoryStore
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
 #: outputs, and the columns of an answer in the order of the paper's fields

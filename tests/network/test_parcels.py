@@ -28,7 +28,7 @@ from slipstream._network.tasks import operators_in_spark
 from slipstream._network.tasks.operators_in_spark import Carrier, SuperboxStage
 from slipstream._network.tasks.parcels import DELIVERED, Load, Row, read_rows, record_batch, to_frame
 from slipstream._network.tasks.superbox import Superbox
-from slipstream._runtime.partitions import labels
+from slipstream._runtime.stages.partitions import labels
 
 
 @pytest.fixture(scope="module")

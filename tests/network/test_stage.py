@@ -29,7 +29,7 @@ from slipstream._network.state.stored import Table
 from slipstream._network.tasks.operators_in_spark import SuperboxStage
 from slipstream._network.tasks.sink import Sink, Tuples
 from slipstream._network.tasks.superbox import Superbox
-from slipstream._runtime.memory import Host, put_under_one_key
+from slipstream._runtime.stages.memory import Host, put_under_one_key
 
 
 @pytest.fixture(scope="module")

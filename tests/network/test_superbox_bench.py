@@ -12,13 +12,13 @@ import pytest
 from measure import machine
 from network.test_train_bench import CONSUMERS, dissemination, reports
 from oracles.network_loads import Load, linear_road
-from slipstream._network.boxes.window_functions import encode_table
+from slipstream._network.boxes.windows.window_functions import encode_table
 from slipstream._network.flow import Train
 from slipstream._network.planning.plan import plan
 from slipstream._network.schemas import check
 from slipstream._network.tasks.operators_in_spark import Boxes
 from slipstream._network.tasks.superbox import Superbox
-from slipstream._runtime.store import MemoryStore
+from slipstream._runtime.state.store import MemoryStore
 
 
 def trains(superbox: Superbox, table: pa.Table, size: int) -> list[Train]:

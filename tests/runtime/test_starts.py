@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from slipstream._errors import BadInput
-from slipstream._runtime import starts
-from slipstream._runtime.starts import read_log, read_starts, record_start
-from slipstream._runtime.status import report_status
+from slipstream._runtime.watching import starts
+from slipstream._runtime.watching.starts import read_log, read_starts, record_start
+from slipstream._runtime.watching.status import report_status
 from slipstream._tools import command_line
 from slipstream._tools.progress import say
 

@@ -12,10 +12,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from slipstream._moving import types
-from slipstream._moving.systems import System
-from slipstream._trajectories import assembling
-from slipstream._trajectories.assembling import Assembler, assemble
-from slipstream._trajectories.trip_rules import Rules
+from slipstream._moving.space.systems import System
+from slipstream._trajectories.cutting import assembling
+from slipstream._trajectories.cutting.assembling import Assembler, assemble
+from slipstream._trajectories.cutting.trip_rules import Rules
 from trajectories.oracle import Row, Trips, divide
 
 SECOND = 1_000_000

@@ -16,7 +16,7 @@ import pyarrow as pa
 from slipstream._errors import BadArgument, BadInput
 from slipstream._moving import columns, types
 from slipstream._moving.columns import MPoints
-from slipstream._moving.value import micros
+from slipstream._moving.moving_point import micros
 from slipstream._tools.numba_tools import Bytes, Floats, Ints, Longs
 
 FOOT = 0.3048

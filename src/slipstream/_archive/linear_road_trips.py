@@ -18,7 +18,7 @@ from slipstream._cuboid.schema import KEY, Plain, Schema
 from slipstream._feeds.trains import Train
 from slipstream._feeds.trip import begins_trip
 from slipstream._feeds.tuples import REPORT_EVERY
-from slipstream._runtime.store import Store
+from slipstream._runtime.state.store import Store
 from slipstream._tools.numba_tools import Bools, Bytes, Ints, compiled
 
 #: bits of a car's key below the expressway: the vehicle

@@ -26,7 +26,7 @@ from slipstream._berlinmod.dataset import Dataset
 from slipstream._joins.grid import Boxes, Grid
 from slipstream._moving import types
 from slipstream._moving.columns import read, write
-from slipstream._moving.motion import boxes, lengths, split_by_extent
+from slipstream._moving.kernels.motion import boxes, lengths, split_by_extent
 from slipstream._tools.numba_tools import Floats, Ints
 
 if TYPE_CHECKING:

@@ -15,14 +15,31 @@ from typing import Annotated, NoReturn
 import typer
 
 from slipstream import __version__
-from slipstream._cli import archive, berlinmod, chaos, cuboid, job, network, roads, trajectories
-from slipstream._cli import console as console_page
+from slipstream._cli import (
+    archive_command,
+    berlinmod_command,
+    chaos_command,
+    console_command,
+    cuboid_command,
+    job_command,
+    network,
+    roads_command,
+    trajectories_command,
+)
 from slipstream._cli.common import verbosity
 from slipstream._cli.common.command_style import Family
 from slipstream._cli.common.configuration import VARIABLE
 from slipstream._cli.common.usage import UsageError, explain
-from slipstream._cli.linear_road import bench, describe, exchange, history, rate, simulate, toll
-from slipstream._cli.machine import doctor, examples, prepare
+from slipstream._cli.linear_road import (
+    bench_command,
+    describe_command,
+    exchange_commands,
+    history_command,
+    rate_command,
+    simulate_command,
+    toll_command,
+)
+from slipstream._cli.machine import doctor_command, examples_command, prepare_command
 from slipstream._errors import BadArgument, SlipstreamError, Unavailable
 from slipstream._spark import session
 from slipstream._tools import command_line
@@ -43,25 +60,25 @@ app = Family(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for family in (
-    simulate,
-    exchange,
-    describe,
-    history,
-    toll,
-    cuboid,
+    simulate_command,
+    exchange_commands,
+    describe_command,
+    history_command,
+    toll_command,
+    cuboid_command,
     network,
-    job,
-    berlinmod,
-    roads,
-    archive,
-    trajectories,
-    bench,
-    rate,
-    chaos,
-    console_page,
-    examples,
-    prepare,
-    doctor,
+    job_command,
+    berlinmod_command,
+    roads_command,
+    archive_command,
+    trajectories_command,
+    bench_command,
+    rate_command,
+    chaos_command,
+    console_command,
+    examples_command,
+    prepare_command,
+    doctor_command,
 ):
     family.add_to(app)
 

@@ -17,9 +17,9 @@ from slipstream import __version__
 from slipstream._console.errors import ERROR_RESPONSES
 from slipstream._console.jobs.overview import Jobs
 from slipstream._console.live.live_city import LiveCity, State
-from slipstream._console.pages.city import get_city
+from slipstream._console.pages.city_page import get_city
 from slipstream._errors import Unavailable
-from slipstream._runtime.exporter import JobCollector
+from slipstream._runtime.watching.exporter import JobCollector
 
 router = APIRouter(tags=["monitor"], responses=ERROR_RESPONSES)
 

@@ -23,7 +23,7 @@ from slipstream._cuboid.query.relations import Arrivals, append_rows
 from slipstream._cuboid.query.sql import Part, Query
 from slipstream._cuboid.schema import Schema
 from slipstream._cuboid.snapshots import publish
-from slipstream._runtime.store import Store
+from slipstream._runtime.state.store import Store
 from slipstream._tools.numba_tools import Longs
 
 QUERY = "query "

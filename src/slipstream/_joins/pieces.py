@@ -14,7 +14,7 @@ import numpy as np
 from slipstream._errors import BadInput
 from slipstream._joins.grid import Boxes
 from slipstream._moving.columns import MPoints, freeze_all
-from slipstream._moving.motion import boxes, runs, split_by_extent
+from slipstream._moving.kernels.motion import boxes, runs, split_by_extent
 from slipstream._moving.timeline import interpolate
 from slipstream._tools.numba_tools import Bools, Ints, Longs, compiled
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import SparkSession
 
-    from slipstream._network.boxes.window_functions import Windows
+    from slipstream._network.boxes.windows.window_functions import Windows
 
 #: stored tables by name
 Stored: TypeAlias = Mapping[str, Table]

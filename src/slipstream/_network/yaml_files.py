@@ -446,7 +446,7 @@ class _Reader:
         return f"CREATE CUBOID {name} ({forms})"
 
     def _toll(self, where: str, body: Any) -> Operator:
-        from slipstream._network.boxes.toll import Toll  # it brings the toll engine's kernels
+        from slipstream._network.boxes.tolls.toll import Toll  # it brings the toll engine's kernels
 
         return self._parameters(where, Toll, body if body is not None and body is not True else {})
 

@@ -1,11 +1,11 @@
 """A job: its folder, the settings fixed at its first start, and its life cycle.
 
     OUT/job.json         the kind of job, the version of its state, its settings
-    OUT/status.json      starting, ready, running or stopped (``_runtime.status``)
+    OUT/status.json      starting, ready, running or stopped (``_runtime.watching.status``)
     OUT/control          run, pause, a number of steps, or stop (``_io.control_file``)
     OUT/batches.jsonl    the journal: one line per committed batch (``_io.outputs``)
-    OUT/metrics.jsonl    what each batch cost (``_runtime.metrics``)
-    OUT/starts.jsonl     when and how it was started; job.log has what it said (``_runtime.starts``)
+    OUT/metrics.jsonl    what each batch cost (``_runtime.watching.metrics``)
+    OUT/starts.jsonl     when and how it was started; job.log has what it said (``_runtime.watching.starts``)
     OUT/outputs/NAME/    one Delta Lake table per output
     OUT/snapshot/        published cuboids
     OUT/checkpoint/      Spark's own
@@ -30,13 +30,13 @@ from typing import TYPE_CHECKING, Any
 from slipstream._errors import MALFORMED, BadArgument, BadInput
 from slipstream._io.control_file import RUN, Control
 from slipstream._io.outputs import CHECKPOINT, COMPACT_EVERY, check_journal, compact_in_background, last_batch
-from slipstream._runtime import status as statuses
-from slipstream._runtime.exporter import exporting
-from slipstream._runtime.following import FollowedJob
-from slipstream._runtime.metrics import record_metrics
-from slipstream._runtime.starts import FILE as STARTS
-from slipstream._runtime.starts import LOG, record_start
-from slipstream._runtime.status import READY, RUNNING, Status, report_status
+from slipstream._runtime.watching import status as statuses
+from slipstream._runtime.watching.exporter import exporting
+from slipstream._runtime.watching.following import FollowedJob
+from slipstream._runtime.watching.metrics import record_metrics
+from slipstream._runtime.watching.starts import FILE as STARTS
+from slipstream._runtime.watching.starts import LOG, record_start
+from slipstream._runtime.watching.status import READY, RUNNING, Status, report_status
 from slipstream._spark.session import RESUMES, task_errors
 from slipstream._tools.files.staging import atomic_write
 from slipstream._tools.progress import say

@@ -20,9 +20,9 @@ import pyarrow as pa
 
 from slipstream._errors import BadArgument, BadInput
 from slipstream._moving.columns import MPoints, read
-from slipstream._moving.systems import System
+from slipstream._moving.space.systems import System
 from slipstream._tools.numba_tools import Floats, Ints, Longs
-from slipstream._trajectories.assembling import TRIP
+from slipstream._trajectories.cutting.assembling import TRIP
 
 #: positions that a map shows, and trips that it shows by default
 MOST_POSITIONS, MOST_TRIPS = 200_000, 5_000

@@ -24,7 +24,7 @@ from slipstream._errors import BadArgument, BadInput, SlipstreamError
 from slipstream._feeds.tuples import POSITION, REPORT_EVERY
 from slipstream._io.outputs import REJECTS, check_journal
 from slipstream._io.outputs.destinations import Destination, parse
-from slipstream._moving.files import PLACES
+from slipstream._moving.exchange.trip_files import PLACES
 from slipstream._network import drawing, yaml_files
 from slipstream._network.algebra import Network
 from slipstream._network.boxes.archive import Archive

@@ -24,7 +24,8 @@ from slipstream._errors import MALFORMED, BadArgument
 from slipstream._io import outputs
 from slipstream._io.outputs import BATCH
 from slipstream._network.running import output_results
-from slipstream._runtime import job, status
+from slipstream._runtime import job
+from slipstream._runtime.watching import status
 from slipstream._spark import session
 from slipstream._tools.files.locations import local
 from slipstream._tools.html_table import table

@@ -19,7 +19,7 @@ from slipstream._api.streaming.reports import map_toll_columns
 from slipstream._cuboid.schema import AST
 from slipstream._errors import BadArgument, BadInput
 from slipstream._linear_road.rules import RULES, Rules, TollFunction, find_registered
-from slipstream._moving.files import PLACES
+from slipstream._moving.exchange.trip_files import PLACES
 from slipstream._network import drawing
 from slipstream._network.algebra import (
     Aggregate,
@@ -42,12 +42,12 @@ from slipstream._network.algebra import (
 from slipstream._network.algebra import Table as StoredTable
 from slipstream._network.boxes import operators
 from slipstream._network.boxes.cuboids import CuboidLookup, CuboidQuery, Keep
-from slipstream._network.boxes.match import Match
+from slipstream._network.boxes.movement.match import Match
 from slipstream._network.boxes.movement.speeding import Speeding
 from slipstream._network.boxes.operators import UNKNOWN, Operator
-from slipstream._network.boxes.priced_zones import read_zones
-from slipstream._network.boxes.toll import REJECTS, Toll
-from slipstream._network.boxes.zone_tolls import ZoneTolls
+from slipstream._network.boxes.tolls.priced_zones import read_zones
+from slipstream._network.boxes.tolls.toll import REJECTS, Toll
+from slipstream._network.boxes.tolls.zone_tolls import ZoneTolls
 from slipstream._network.column_types import spark_schema
 from slipstream._network.schemas import check
 from slipstream._network.sql.box_expressions import column

@@ -15,10 +15,11 @@ from slipstream._api import html
 from slipstream._api.streaming.committed import quote_columns
 from slipstream._api.trips.trip_origins import TRIP, Computed, Recorded, StoredTrips, TripRows
 from slipstream._errors import BadArgument
-from slipstream._moving import MovingPoint, Plane, register, tracks
-from slipstream._moving.files import Reading
-from slipstream._moving.systems import System
-from slipstream._moving.value import to_arrow
+from slipstream._moving import MovingPoint, Plane, register
+from slipstream._moving.exchange import tracks
+from slipstream._moving.exchange.trip_files import Reading
+from slipstream._moving.moving_point import to_arrow
+from slipstream._moving.space.systems import System
 from slipstream._spark import session
 from slipstream._tools.files.locations import local
 from slipstream._trajectories import trip_maps

@@ -26,7 +26,7 @@ from slipstream._bench.validation.validation_page import COLOURS, STYLE, embed_i
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._feeds.run import MINUTE, Run, versions
 from slipstream._linear_road.job.toll_journal import read_journal
-from slipstream._runtime import metrics
+from slipstream._runtime.watching import metrics
 from slipstream._tools.logs import read_last_line, read_lines
 from slipstream._tools.progress import say
 from slipstream._tools.quantiles import quantiles

@@ -23,7 +23,7 @@ from slipstream._feeds.run import Run
 from slipstream._io.kafka_client import Topic
 from slipstream._io.readers.topic import messages, watermarks
 from slipstream._linear_road.job.toll_journal import last_batch
-from slipstream._runtime import status
+from slipstream._runtime.watching import status
 from slipstream._tools.strict_json import parse_json
 
 #: where other engines write their answers unless they send them to a topic

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from slipstream._bench.validation.validator import Cell, Tally, Verdict
 from slipstream._cuboid import consistency
 from slipstream._cuboid.snapshots.snapshot_files import FILE, FOLDER
-from slipstream._runtime import metrics
-from slipstream._runtime.metrics import BatchMetrics
+from slipstream._runtime.watching import metrics
+from slipstream._runtime.watching.metrics import BatchMetrics
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -67,12 +67,12 @@ Json = Annotated[
 ]
 
 
-EXPORTER = "slipstream._runtime.exporter"
+EXPORTER = "slipstream._runtime.watching.exporter"
 
 
 def _set_metrics(where: str) -> str:
     if where or EXPORTER in sys.modules:  # nobody else waits for its imports
-        from slipstream._runtime.exporter import Where, export_to
+        from slipstream._runtime.watching.exporter import Where, export_to
 
         export_to(Where.parse(where) if where else None)
     return where

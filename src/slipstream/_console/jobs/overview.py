@@ -29,11 +29,11 @@ from slipstream._io import outputs
 from slipstream._io.control_file import PAUSE, RUN, STOP
 from slipstream._network.running.output_results import newest_results
 from slipstream._runtime import job
-from slipstream._runtime.exporter import Observed
-from slipstream._runtime.following import FollowedJob
-from slipstream._runtime.health import Health, Response, judge
 from slipstream._runtime.job import Job
-from slipstream._runtime.starts import read_log, read_starts
+from slipstream._runtime.watching.exporter import Observed
+from slipstream._runtime.watching.following import FollowedJob
+from slipstream._runtime.watching.health import Health, Response, judge
+from slipstream._runtime.watching.starts import read_log, read_starts
 
 Action = Literal["pause", "run", "step", "stop"]
 

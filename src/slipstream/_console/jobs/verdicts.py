@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from slipstream._console.jobs.states import State
-from slipstream._runtime.health import WINDOW_S, Health
+from slipstream._runtime.watching.health import WINDOW_S, Health
 
 #: good: all is well; busy: wait; bad: needs attention; calm: nothing happens
 Level = Literal["good", "busy", "bad", "calm"]

@@ -19,7 +19,7 @@ from slipstream._feeds.run import MINUTE
 from slipstream._io.outputs import JOURNAL, Tail
 from slipstream._linear_road.answers import NAMES
 from slipstream._linear_road.job.toll_journal import Batch
-from slipstream._runtime import metrics
+from slipstream._runtime.watching import metrics
 from slipstream._tools.logs import Follower
 from slipstream._tools.quantiles import quantiles
 

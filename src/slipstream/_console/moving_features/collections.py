@@ -24,9 +24,9 @@ from slipstream._console.errors import NotFound
 from slipstream._console.trips import journeys
 from slipstream._console.workspace import Workspace
 from slipstream._errors import BadArgument, BadInput
-from slipstream._moving import motion, places
 from slipstream._moving.columns import Lines, MPoints, Periods, Temporals, freeze, freeze_all, read, take_rows
-from slipstream._moving.systems import System
+from slipstream._moving.kernels import motion, places
+from slipstream._moving.space.systems import System
 from slipstream._tools.numba_tools import Bools, Floats, Ints, Longs
 from slipstream._trajectories.data import Data
 from slipstream._trajectories.exchange.temporal_properties import is_over_time

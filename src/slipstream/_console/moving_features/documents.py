@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from slipstream._console.moving_features.collections import DIGITS, Collection, Extent, Source, spread, to_segment
-from slipstream._moving import motion, values
 from slipstream._moving.columns import MPoints, Periods, Temporals, freeze, freeze_all
+from slipstream._moving.kernels import motion, values
 from slipstream._moving.timeline import values_at
 from slipstream._moving.types import DISCRETE, INTERPOLATIONS
 from slipstream._tools.numba_tools import Ints, Longs

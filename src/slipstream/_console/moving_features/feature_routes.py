@@ -25,8 +25,8 @@ from slipstream._console.moving_features.collections import (
 from slipstream._console.moving_features.documents import GEOJSON, JSON, SYSTEMS, link
 from slipstream._console.moving_features.parameters import Bbox, Leaf, Limit, Moment, Offset, Sub
 from slipstream._errors import BadArgument, BadInput
-from slipstream._moving import motion, splitting
 from slipstream._moving.columns import MPoints, freeze_all, take_rows
+from slipstream._moving.kernels import motion, splitting
 from slipstream._trajectories.exchange import temporal_properties
 
 ROOT = "/api/movingfeatures"

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from slipstream._cuboid.fragment import Fragment, append_all
 from slipstream._cuboid.query.access import Ring
 from slipstream._cuboid.schema import AST, KEY, KEY_TEXT, Schema
-from slipstream._runtime.id_numbers import Names
+from slipstream._runtime.state.id_numbers import Names
 from slipstream._tools.numba_tools import Bools, Ints, Longs, compiled
 
 

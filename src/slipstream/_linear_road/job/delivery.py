@@ -41,7 +41,7 @@ from slipstream._linear_road.tasks.toll_stages import (
     Hop,
     decode_matches,
 )
-from slipstream._runtime.id_numbers import Register
+from slipstream._runtime.state.id_numbers import Register
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

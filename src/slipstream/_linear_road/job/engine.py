@@ -73,11 +73,12 @@ from slipstream._linear_road.tasks.toll_stages import (
     toll_stage,
     trip_stage,
 )
-from slipstream._runtime import job, state_cache
-from slipstream._runtime.following import FollowedJob
-from slipstream._runtime.id_numbers import Names
-from slipstream._runtime.stage import Stage
-from slipstream._runtime.status import has_finished
+from slipstream._runtime import job
+from slipstream._runtime.stages.stage import Stage
+from slipstream._runtime.state import state_cache
+from slipstream._runtime.state.id_numbers import Names
+from slipstream._runtime.watching.following import FollowedJob
+from slipstream._runtime.watching.status import has_finished
 from slipstream._spark.session import activate, stateful_settings
 from slipstream._tools.progress import bar, say
 

@@ -10,7 +10,7 @@ from typing import Any
 from slipstream._errors import MALFORMED, BadInput
 from slipstream._runtime import job
 from slipstream._runtime.job import FILE, Job
-from slipstream._runtime.partitions import labels
+from slipstream._runtime.stages.partitions import labels
 from slipstream._tools.strict_json import decode_as
 
 #: version of the bytes that fragments and accounts put into the state store

@@ -38,7 +38,7 @@ from slipstream._linear_road.state.cars import (
     car_keys,
     compile_for,
 )
-from slipstream._runtime.store import Store
+from slipstream._runtime.state.store import Store
 from slipstream._tools.numba_tools import Bools, Bytes, Ints, Longs
 
 SPEED_MINUTES = 5

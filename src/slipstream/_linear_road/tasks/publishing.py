@@ -37,9 +37,9 @@ from slipstream._linear_road.state.published import (
 )
 from slipstream._linear_road.state.toll_fragment import TollFragment
 from slipstream._linear_road.tasks.toll_stages import TRAIN, Hop, encode_matches
-from slipstream._runtime.id_numbers import Register
-from slipstream._runtime.stage import batch_number
-from slipstream._runtime.store import Store
+from slipstream._runtime.stages.stage import batch_number
+from slipstream._runtime.state.id_numbers import Register
+from slipstream._runtime.state.store import Store
 
 
 @dataclass(frozen=True)

@@ -32,10 +32,10 @@ from slipstream._errors import BadInput
 from slipstream._feeds.text_ids import are_valid
 from slipstream._network.boxes import operators
 from slipstream._network.boxes.operators import Operator, require
-from slipstream._network.boxes.window_functions import NULL_INTEGER, nulls
+from slipstream._network.boxes.windows.window_functions import NULL_INTEGER, nulls
 from slipstream._network.flow import LIST, Array, Train
-from slipstream._runtime.id_numbers import Names
-from slipstream._runtime.store import Store
+from slipstream._runtime.state.id_numbers import Names
+from slipstream._runtime.state.store import Store
 from slipstream._tools.numba_tools import Bools, Longs, compiled
 
 NUMBERS = ("integer", "float", "boolean")

@@ -48,7 +48,7 @@ from slipstream._network.column_types import plain_type, spark_type
 from slipstream._network.flow import LIST, Train, count_ties, sort_train
 from slipstream._network.state.groups import Groups
 from slipstream._network.state.tracked_tables import FLOAT, INTEGER, TEXT, StateTable
-from slipstream._runtime.store import Store
+from slipstream._runtime.state.store import Store
 from slipstream._tools.numba_tools import Longs, compiled
 
 Array: TypeAlias = npt.NDArray[Any]

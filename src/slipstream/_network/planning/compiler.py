@@ -19,7 +19,7 @@ from uuid import uuid4
 
 from slipstream._errors import BadArgument, BadInput
 from slipstream._network.algebra import TYPES, Arc
-from slipstream._network.boxes.window_functions import encode_table
+from slipstream._network.boxes.windows.window_functions import encode_table
 from slipstream._network.column_types import DELIVERED_TYPES
 from slipstream._network.planning.plan import Plan, plan
 from slipstream._network.planning.stages import Stages, output_keys
@@ -33,8 +33,8 @@ from slipstream._network.tasks.parcels import COLUMNS
 from slipstream._network.tasks.sink import COLUMNS as REPORT_COLUMNS
 from slipstream._network.tasks.sink import Sink
 from slipstream._network.tasks.superbox import Superbox
-from slipstream._runtime import state_cache
-from slipstream._runtime.deferred import DeferredStage
+from slipstream._runtime.stages.deferred import DeferredStage
+from slipstream._runtime.state import state_cache
 from slipstream._spark.session import stateful_settings, with_settings
 from slipstream._tools.files import temporary
 

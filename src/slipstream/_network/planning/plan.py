@@ -29,14 +29,14 @@ from slipstream._network.algebra import (
     Schema,
     Union,
 )
-from slipstream._network.boxes.aggregate import AggregateKernel
-from slipstream._network.boxes.clocked import ClockedKernel
-from slipstream._network.boxes.kernels import ON, TS, BSortKernel, JoinKernel, Kernel
-from slipstream._network.boxes.latest import LatestKernel
 from slipstream._network.boxes.operators import Operator
-from slipstream._network.boxes.resample import ResampleKernel
-from slipstream._network.boxes.running_aggregates import RunningKernel
-from slipstream._network.boxes.window_functions import Function
+from slipstream._network.boxes.windows.aggregate import AggregateKernel
+from slipstream._network.boxes.windows.clocked import ClockedKernel
+from slipstream._network.boxes.windows.kernels import ON, TS, BSortKernel, JoinKernel, Kernel
+from slipstream._network.boxes.windows.latest import LatestKernel
+from slipstream._network.boxes.windows.resample import ResampleKernel
+from slipstream._network.boxes.windows.running_aggregates import RunningKernel
+from slipstream._network.boxes.windows.window_functions import Function
 from slipstream._network.schemas import Checked, join_columns, latest_columns, own_type
 from slipstream._network.sql import box_expressions
 

@@ -19,9 +19,9 @@ import pyarrow as pa
 
 from slipstream._network import box_functions
 from slipstream._network.algebra import TYPES, Arc, Filter, Join, Map, Node, Schema, Union
-from slipstream._network.boxes.kernels import ARRIVAL, INSTANT, TS, Released
 from slipstream._network.boxes.operators import Operator, State, run
-from slipstream._network.boxes.window_functions import Values, encode_column, encode_table, nulls
+from slipstream._network.boxes.windows.kernels import ARRIVAL, INSTANT, TS, Released
+from slipstream._network.boxes.windows.window_functions import Values, encode_column, encode_table, nulls
 from slipstream._network.column_types import spark_schema
 from slipstream._network.flow import Train
 from slipstream._network.planning.plan import Runner, plan

@@ -61,7 +61,7 @@ from slipstream._network.tasks import sink
 from slipstream._network.tasks.train_intake import REJECT_TYPES, pack_frame, with_source
 from slipstream._runtime.job import CONTROL, Job, lock_folder
 from slipstream._runtime.job import FILE as JOB
-from slipstream._runtime.status import has_finished
+from slipstream._runtime.watching.status import has_finished
 from slipstream._tools.files.staging import atomic_write, check_new
 from slipstream._tools.logs import append_lines, read_lines
 

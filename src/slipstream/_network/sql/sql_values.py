@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from slipstream._network.boxes.window_functions import NULL_INTEGER, nulls
+from slipstream._network.boxes.windows.window_functions import NULL_INTEGER, nulls
 from slipstream._network.flow import LIST
 from slipstream._tools.numba_tools import Bools
 

@@ -20,9 +20,9 @@ from slipstream._cuboid.snapshots.snapshot_files import FOLDER
 from slipstream._io import outputs
 from slipstream._io.chunks import CHUNK, LAST, OPENING
 from slipstream._io.outputs import REJECTS, Written
-from slipstream._network.boxes.kernels import State
 from slipstream._network.boxes.operators import Kept, KeyedTable, OperatorState, list_stores
-from slipstream._network.boxes.window_functions import ARROW_TYPES, to_arrow
+from slipstream._network.boxes.windows.kernels import State
+from slipstream._network.boxes.windows.window_functions import ARROW_TYPES, to_arrow
 from slipstream._network.flow import Train, split_keys
 from slipstream._network.planning.plan import Plan
 from slipstream._network.quality.shedding import Marker
@@ -43,9 +43,9 @@ from slipstream._network.tasks.parcels import (
 from slipstream._network.tasks.sink import Sink, Tuples
 from slipstream._network.tasks.superbox import Cargo, StageOutput, Superbox, TrainParcel
 from slipstream._network.tasks.train_intake import Arrived
-from slipstream._runtime.partitions import labels
-from slipstream._runtime.stage import FrameStage, batch_number
-from slipstream._runtime.store import Store
+from slipstream._runtime.stages.partitions import labels
+from slipstream._runtime.stages.stage import FrameStage, batch_number
+from slipstream._runtime.state.store import Store
 
 
 @dataclass(frozen=True)

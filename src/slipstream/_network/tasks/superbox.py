@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from slipstream._network.algebra import Arc, Filter, Join, Map, Node, Schema
-from slipstream._network.boxes.kernels import ARRIVAL, INSTANT, PLACE, PLACES, TRIGGER, TS, State
 from slipstream._network.boxes.operators import Operator, OperatorState, run
-from slipstream._network.boxes.window_functions import NULL_INTEGER, expand
+from slipstream._network.boxes.windows.kernels import ARRIVAL, INSTANT, PLACE, PLACES, TRIGGER, TS, State
+from slipstream._network.boxes.windows.window_functions import NULL_INTEGER, expand
 from slipstream._network.column_types import spark_schema
 from slipstream._network.flow import Train, merge_order, no_tuples, ordinals, sort_train
 from slipstream._network.planning.plan import Delivery, Layout, Plan, Runner, Way

@@ -14,7 +14,7 @@ from slipstream._roads.matching.lattice import Road, Settings
 from slipstream._roads.matching.matcher import Matcher, open_matcher
 from slipstream._roads.matching.model import Model
 from slipstream._roads.matching.routes import Trees, route_edges
-from slipstream._roads.matching.speeding import speeding_points
+from slipstream._roads.matching.speeding_rules import speeding_points
 from slipstream._roads.matching.viterbi import ON, STATUS, WAITS, Matched
 from slipstream._tools.numba_tools import Bools, Bytes, Floats, Ints, Longs, borrow, compiled
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from slipstream._archive.trip_tables import TRIP, is_archive, open_archive, trip_outputs
 from slipstream._errors import BadInput
-from slipstream._moving.files import Reading
-from slipstream._moving.value import to_arrow
+from slipstream._moving.exchange.trip_files import Reading
+from slipstream._moving.moving_point import to_arrow
 from slipstream._roads import road_tables
 from slipstream._roads.matching.match_columns import RESULT_SQL, match_column
 from slipstream._roads.matching.model import Model
