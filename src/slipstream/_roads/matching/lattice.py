@@ -99,7 +99,8 @@ def make_lattice(slots: int) -> Lattice:
 
 @compiled
 def copy_slot(source: Lattice, slot: int, target: Lattice, to: int) -> None:
-    """Copy a slot."""
+    """Copy a slot, also within a lattice, and over the slot before it."""
+    others = source.candidates[slot - 1] if slot else 0
     target.point[to], target.t[to], target.seen[to] = source.point[slot], source.t[slot], source.seen[slot]
     target.x[to], target.y[to] = source.x[slot], source.y[slot]
     target.candidates[to] = source.candidates[slot]
@@ -107,7 +108,7 @@ def copy_slot(source: Lattice, slot: int, target: Lattice, to: int) -> None:
         target.edge[to, c], target.offset[to, c] = source.edge[slot, c], source.offset[slot, c]
         target.aside[to, c], target.score[to, c] = source.aside[slot, c], source.score[slot, c]
         target.before[to, c] = source.before[slot, c]
-    for b in range(source.candidates[slot - 1] if slot else 0):
+    for b in range(others):
         for c in range(source.candidates[slot]):
             target.route[to, b, c] = source.route[slot, b, c]
 

@@ -63,7 +63,8 @@ def make_turns(network: StreetNetwork, u_turn: float) -> Turns:
     begin, end = begin[allowed], end[allowed].astype(np.int32)
     first = np.searchsorted(begin, np.arange(network.edges + 1)).astype(np.int32)
     extra = np.where(network.reverse[begin] == end, u_turn, 0.0)
-    return Turns(network.length, network.reverse, first, end, extra, u_turn)
+    # copies, which can be written: kernels are compiled once more for arrays of files, which cannot
+    return Turns(np.array(network.length), np.array(network.reverse), first, end, extra, u_turn)
 
 
 def make_trees(turns: Turns) -> Trees:

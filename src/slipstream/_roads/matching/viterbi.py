@@ -179,8 +179,10 @@ def _stay_behind(road: Road, how: Settings, lattice: Lattice, slot: int, chosen:
         ways = trace_back(lattice, later, ways)
     kept, most = best, _count_open(road, how, lattice, slot, best, ways)
     for c in range(lattice.candidates[slot]):
+        # not the scores: those of candidates that no way has may be from before the last decision
+        comes = slot == 0 or lattice.route[slot, chosen[slot - 1], c] > NEVER
         leads = slot == end or lattice.route[slot + 1, c, chosen[slot + 1]] > NEVER
-        if leads and lattice.score[slot, c] > NEVER and _leads_on(road, how, lattice, slot, c, best):
+        if comes and leads and _leads_on(road, how, lattice, slot, c, best):
             count = _count_open(road, how, lattice, slot, c, ways)
             if count > most:
                 kept, most = c, count
