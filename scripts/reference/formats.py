@@ -85,7 +85,7 @@ def _history() -> tuple[str, ...]:
         "## The history of a run\n",
         layout(history),
         f"`history.json` has `format` `{history.FORMAT}`, `version` {history.VERSION} and\n",
-        fields(history.Index),
+        fields(history.HistoryIndex),
     )
 
 
@@ -94,7 +94,7 @@ def _job() -> tuple[str, ...]:
         "## The folder of a job\n",
         layout(job),
         f"`{job.FILE}`, what must stay the same from start to start:\n",
-        fields(job.Job),
+        fields(job.JobFile),
         f"A line of the journal `{outputs.JOURNAL}`:\n",
         fields(outputs.Batch),
         f"Every table has the column `{outputs.BATCH}` before those of its output. Rows of a batch that has no line "

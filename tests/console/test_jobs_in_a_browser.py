@@ -183,7 +183,7 @@ def test_a_job_is_started_from_the_form_and_from_yaml(tmp_path: Path) -> None:
         form.get_by_role("combobox", name="Network").select_option("border.yaml")
         form.get_by_label("Source feed").fill("cars.csv")
         form.get_by_label("Folder").fill("mine")
-        yaml = form.get_by_role("textbox", name="The same as YAML; edit either")
+        yaml = form.get_by_role("textbox", name="The same as YAML (edit either)")
         expect(yaml).to_have_value("job: network\nout: mine\nnetwork: border.yaml\ninputs:\n  feed: cars.csv\n")
         yaml.fill("job: network\nout: wrong\nnetwork: border.yaml\ninputs: {nobody: cars.csv}\nparallel: two\n")
         form.get_by_role("button", name="Start").click()

@@ -254,10 +254,10 @@ def test_feeds_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(BadArgument, match="no such file"):
         make_feed(str(tmp_path / "cars.json"), CAR)
     other = make_feed(str(tmp_path / "cars.csv"), {"id": "text"}, columns={"id": "vin"})
-    from slipstream._io.readers.lines import LineReader, Lines
+    from slipstream._io.readers.lines import LineInput, LineReader
 
     (tmp_path / "cars.csv").write_text("ts,vin\n")
-    reader = LineReader(Lines(str(tmp_path / "cars.csv"), follow=False, header=other.header))
+    reader = LineReader(LineInput(str(tmp_path / "cars.csv"), follow=False, header=other.header))
     end = reader.latestOffset(reader.initialOffset(), None)
     with pytest.raises(BadInput, match="line 1: not the header"):
         [list(reader.read(part)) for part in reader.partitions(reader.initialOffset(), end)]

@@ -38,9 +38,9 @@ COLUMNS = dict.fromkeys(FIELDS, "integer")
 ANSWERS = {
     "notifications": (0, ("vid", "time", "lav", "toll")),
     "alerts": (1, ("time", "vid", "seg")),
-    "balances": (2, ("time", "time", "qid", "balance")),
-    "expenditures": (3, ("time", "qid", "spent")),
-    "travel_times": (4, ("time", "qid", "seconds", "toll")),
+    "balances": (2, ("time", "result_time", "qid", "balance")),
+    "expenditures": (3, ("time", "qid", "expenditure")),
+    "travel_times": (4, ("time", "qid", "travel_time", "toll")),
 }
 
 

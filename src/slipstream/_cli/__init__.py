@@ -10,7 +10,7 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -24,6 +24,7 @@ from slipstream._cli import (
     job_command,
     network,
     roads_command,
+    submit_command,
     trajectories_command,
 )
 from slipstream._cli.common import verbosity
@@ -59,28 +60,34 @@ app = Family(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for family in (
-    simulate_command,
-    exchange_commands,
-    describe_command,
-    history_command,
-    toll_command,
-    cuboid_command,
-    network,
-    job_command,
-    berlinmod_command,
-    roads_command,
-    archive_command,
-    trajectories_command,
-    bench_command,
-    rate_command,
-    chaos_command,
-    console_command,
-    examples_command,
-    prepare_command,
-    doctor_command,
-):
-    family.add_to(app)
+#: what the help shows together
+_PANELS = {
+    "Streams and jobs": (
+        toll_command,
+        archive_command,
+        network,
+        cuboid_command,
+        job_command,
+        submit_command,
+        console_command,
+    ),
+    "Trajectories": (trajectories_command, roads_command, berlinmod_command),
+    "Runs of Linear Road": (
+        simulate_command,
+        exchange_commands,
+        describe_command,
+        history_command,
+    ),
+    "Benchmark kit": (bench_command, rate_command, chaos_command),
+    "This machine": (doctor_command, prepare_command, examples_command),
+}
+for _panel, _families in _PANELS.items():
+    for _family in _families:
+        _family.add_to(app)
+    _all: tuple[Any, ...] = (*app.registered_commands, *app.registered_groups)
+    for _added in _all:
+        if not isinstance(_added.rich_help_panel, str):
+            _added.rich_help_panel = _panel
 
 
 def _print_version(wanted: bool) -> None:

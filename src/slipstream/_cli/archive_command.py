@@ -16,6 +16,8 @@ from slipstream._cli.common.input_options import (
     Input,
     KafkaConfig,
     MessageSchema,
+    PseudonymColumns,
+    Pseudonyms,
     Reading,
     SchemaRegistry,
     check_input,
@@ -60,6 +62,8 @@ def archive(
     kafka_config: KafkaConfig = None,
     message_schema: MessageSchema = None,
     schema_registry: SchemaRegistry = "",
+    pseudonyms: Pseudonyms = None,
+    pseudonym_columns: PseudonymColumns = None,  # noqa: ARG001  (its callback)
     start: Start = "2007-05-28 00:00:00",
     text: Annotated[bool, typer.Option(help="Also write rejects.csv.")] = True,
     batch_seconds: BatchSeconds = 60,
@@ -95,6 +99,7 @@ def archive(
         kafka_config=kafka_config,
         message_schema=message_schema,
         schema_registry=schema_registry,
+        pseudonyms=pseudonyms,
     )
     check_folder(out)
     check_pace(speed, batch_seconds, parallel)

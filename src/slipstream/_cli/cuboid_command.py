@@ -22,6 +22,8 @@ from slipstream._cli.common.input_options import (
     Format,
     KafkaConfig,
     MessageSchema,
+    PseudonymColumns,
+    Pseudonyms,
     Reading,
     SchemaRegistry,
 )
@@ -32,7 +34,6 @@ from slipstream._cli.common.toll_jobs import CompactEvery
 from slipstream._cli.common.user_functions import Functions, load_functions
 from slipstream._errors import BadArgument, Unavailable, classify
 from slipstream._spark import session
-from slipstream._tools.progress import say
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -109,6 +110,8 @@ def run(
     kafka_config: KafkaConfig = None,
     message_schema: MessageSchema = None,
     schema_registry: SchemaRegistry = "",
+    pseudonyms: Pseudonyms = None,
+    pseudonym_columns: PseudonymColumns = None,  # noqa: ARG001  (its callback)
     fragments: Annotated[
         int,
         typer.Option(
@@ -157,6 +160,7 @@ def run(
         kafka_config=kafka_config,
         message_schema=message_schema,
         schema_registry=schema_registry,
+        pseudonyms=pseudonyms,
     )
     script = declare.parse(_read_text(schema))
     given = _open_source(source, script, reading, batch_files)
@@ -176,13 +180,17 @@ def run(
 def _open_source(source: str, script: Script, reading: Reading, batch_files: int) -> Feed | pa.Table:
     """Open what fills the cuboid: a run is read whole, anything else as a feed."""
     from slipstream._cuboid.cuboid_feeds import list_source_columns, make_cuboid_feed
+    from slipstream._io.formats import pseudonyms
     from slipstream._io.formats.decoding import parse_columns
-    from slipstream._io.sampling import describe_empty_columns
+    from slipstream._io.sampling import warn_of_empty_columns
     from slipstream._network.running import filling
 
     _, cuboid = filling.find_cuboid(script)
     columns = parse_columns(reading.columns, "", list_source_columns(cuboid), strict=True)
     if filling.is_run(source):
+        pseudonyms.refuse(
+            source, "is a run, whose vehicles are numbers", "Leave them out: simulated cars are nobody's."
+        )
         return filling.read_run(source, cuboid, columns)
     feed = make_cuboid_feed(
         source,
@@ -194,8 +202,7 @@ def _open_source(source: str, script: Script, reading: Reading, batch_files: int
         settings=reading.kafka,
         definition=reading.definition,
     )
-    if warning := describe_empty_columns(feed):
-        say(f"[yellow]note:[/] {warning}")
+    warn_of_empty_columns(feed)
     return replace(feed, most_files=batch_files)
 
 

@@ -60,7 +60,7 @@ def import_(
 
     Example: `slipstream roads import city.osm.pbf --out roads`
     """
-    check_there(file)
+    check_there(file, hint="Give a file of streets, such as an extract of OpenStreetMap.")
     if not overwrite:
         check_new(out, hint=HINT)
     from slipstream._bench.driving.gps_receivers import place_city
@@ -105,7 +105,7 @@ def match(
 
     Example: `slipstream roads match vans.csv --roads roads --out matched`
     """
-    check_there(trips)
+    check_there(trips, hint="Give trips, or a file of positions.")
     from slipstream._roads.matching.model import Model
     from slipstream._tools import durations
 

@@ -152,7 +152,7 @@ def build(
     if not overwrite:
         check_new(out, hint=HINT)
     from slipstream._moving.space.systems import System, require_metric
-    from slipstream._trajectories.cutting.trip_rules import Rules
+    from slipstream._trajectories.cutting.trip_rules import TripRules
     from slipstream._trajectories.reading.mapping import make_mapping
     from slipstream._trajectories.reading.position_files import Input
 
@@ -166,7 +166,7 @@ def build(
         form=time_format,
         zone=time_zone,
     )
-    rules = Rules.parse(gap, max_speed or None)
+    rules = TripRules.parse(gap, max_speed or None)
     target = require_metric(System.parse(to_crs), "--to-crs") if to_crs else None
     source = Input.find(input_, format_, as_of or None)
     mapping = mapping.find(source.columns, str(input_))

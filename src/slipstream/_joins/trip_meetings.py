@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from slipstream._joins.approaches import approaches, during
 from slipstream._joins.candidates import candidates
-from slipstream._joins.grid import Boxes, Grid
+from slipstream._joins.grid import BoundingBoxes, Grid
 from slipstream._joins.grouping import offsets, whole_groups
 from slipstream._joins.pieces import cut
 from slipstream._moving import types
@@ -103,7 +103,7 @@ def _to_pieces(batches: Iterator[pa.RecordBatch], grid: Grid, second: bool) -> I
 
 def _to_approaches(batches: Iterator[pa.RecordBatch], near: Nearness, both: bool) -> Iterator[pa.RecordBatch]:
     for batch in whole_groups(batches, CELL):
-        box = Boxes(*(_numbers(batch, name) for name in Boxes._fields))
+        box = BoundingBoxes(*(_numbers(batch, name) for name in BoundingBoxes._fields))
         first, other = candidates(
             offsets(batch, CELL),
             _ranks(batch.column("id")),
@@ -130,7 +130,7 @@ def _ranks(ids: pa.Array) -> Longs:
     return freeze(rank[coded.indices.to_numpy()])
 
 
-def _compare(batch: pa.RecordBatch, box: Boxes, first: Ints, other: Ints, limit: float) -> pa.RecordBatch:
+def _compare(batch: pa.RecordBatch, box: BoundingBoxes, first: Ints, other: Ints, limit: float) -> pa.RecordBatch:
     parts = read_unchecked(batch.column("Part"))
     begin, end = np.maximum(box.t0[first], box.t0[other]), np.minimum(box.t1[first], box.t1[other])
     pair, *times, nearest, at = approaches(

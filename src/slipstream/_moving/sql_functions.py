@@ -23,7 +23,7 @@ from slipstream._errors import BadArgument, BadInput
 from slipstream._moving import columns, mixing, types
 from slipstream._moving.columns import IPoints, Lines, MBools, MPoints, MReals, Periods, Points, Temporals, freeze_all
 from slipstream._moving.kernels import fence_kernels, motion, nearness, places, values
-from slipstream._moving.operator_registry import FUNCTIONS, Found, Function, Result, null_rows
+from slipstream._moving.operator_registry import FUNCTIONS, Found, Result, SqlOperator, null_rows
 from slipstream._moving.operator_registry import operator as operator_
 from slipstream._moving.operators import movement_operators
 from slipstream._moving.space import globe
@@ -240,7 +240,7 @@ class Each:
     the histories, without copying.
     """
 
-    function: Function
+    function: SqlOperator
 
     def __call__(self, histories: pa.Array, arguments: pa.Array) -> pa.Array:
         """Return an array of results per row."""
@@ -268,7 +268,7 @@ class Each:
 class All:
     """Applies an operator of one argument to every value of an array."""
 
-    function: Function
+    function: SqlOperator
 
     def __call__(self, lists: pa.Array) -> pa.Array:
         """Return an array of results per row."""

@@ -100,7 +100,7 @@ def open(folder: str | Path) -> Results:
         raise BadArgument(
             f"{place}: trajectories, not the folder of a job.", hint="ss.Trips.read opens them.", code="wrong-file-type"
         )
-    job.Job.read(place)
+    job.JobFile.read(place)
     return Results(place)
 
 

@@ -31,15 +31,15 @@ from slipstream._network.algebra import (
     Latest,
     Map,
     Network,
+    NetworkOutput,
+    NetworkSource,
+    NetworkTable,
     Node,
     Order,
-    Output,
     Running,
     Schema,
-    Source,
     Union,
 )
-from slipstream._network.algebra import Table as StoredTable
 from slipstream._network.boxes import operators
 from slipstream._network.boxes.cuboids import CuboidLookup, CuboidQuery, Keep
 from slipstream._network.boxes.movement.match import Match
@@ -700,17 +700,17 @@ class Tolled:
 
     @property
     def balances(self) -> Stream:
-        """Answers to balance requests: qid, vid, time, balance."""
+        """Answers to balance requests: qid, vid, time, result_time, balance."""
         return self._get_port("balances")
 
     @property
     def expenditures(self) -> Stream:
-        """Answers to expenditure requests: qid, vid, time, spent."""
+        """Answers to expenditure requests: qid, vid, time, expenditure."""
         return self._get_port("expenditures")
 
     @property
     def travel_times(self) -> Stream:
-        """Answers to travel time requests: qid, vid, time, seconds, toll."""
+        """Answers to travel time requests: qid, vid, time, travel_time, toll."""
         return self._get_port("travel_times")
 
     @property
@@ -810,10 +810,10 @@ def assemble(
         if not isinstance(place.what, Origin | Stored)
     )
     sources = tuple(
-        Source(names[id(place)], dict(place.what.schema)) for place in places if isinstance(place.what, Origin)
+        NetworkSource(names[id(place)], dict(place.what.schema)) for place in places if isinstance(place.what, Origin)
     )
-    stored = tuple(StoredTable(name, dict(table.schema)) for name, table in _find_tables(places, names).items())
-    ends = tuple(Output(output, arc, to=(to or {}).get(output, ())) for output, arc in arcs.items())
+    stored = tuple(NetworkTable(name, dict(table.schema)) for name, table in _find_tables(places, names).items())
+    ends = tuple(NetworkOutput(output, arc, to=(to or {}).get(output, ())) for output, arc in arcs.items())
     return Network(name, sources, nodes, ends, stored), arcs
 
 

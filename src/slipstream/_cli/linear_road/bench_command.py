@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from slipstream._bench.validation.validator import Verdict
 
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="The run that was fed to the engine.")]
-PANEL = "Benchmark kit"
 
 
 def validate(
@@ -204,12 +203,12 @@ def postgres(
 
 def add_to(app: typer.Typer) -> None:
     """Put the commands on the command line."""
-    app.command(rich_help_panel=PANEL)(drive)
-    app.command(rich_help_panel=PANEL)(validate)
+    app.command()(drive)
+    app.command()(validate)
     baselines = Family(help="Run Linear Road on systems other than Slipstream.", no_args_is_help=True)
     baselines.command()(postgres)
     baselines.callback()(_describe_group)
-    app.add_typer(baselines, name="bench", rich_help_panel=PANEL)
+    app.add_typer(baselines, name="bench")
 
 
 def _describe_group() -> None:

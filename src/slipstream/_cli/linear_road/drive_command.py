@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from slipstream._bench.driving.driver import DrivePlan, DriveResult, Sent
     from slipstream._bench.driving.encoders import Encoding
-    from slipstream._bench.driving.receivers import Destination
+    from slipstream._bench.driving.receivers import FeedReceiver
 
 
 class Content(StrEnum):
@@ -149,7 +149,7 @@ class Shipment(NamedTuple):
 
     plan: DrivePlan
     form: Encoding
-    deliver: Callable[[DrivePlan, Destination, Callable[[Sent], None]], DriveResult]
+    deliver: Callable[[DrivePlan, FeedReceiver, Callable[[Sent], None]], DriveResult]
 
 
 def _load_tuples(folder: Path, multiply: int, format_: str, paced: tuple[float, int, int | None, int]) -> Shipment:
@@ -192,7 +192,7 @@ def _load_positions(
             code="out-of-range",
         )
 
-    def deliver(plan: DrivePlan, to: Destination, note: Callable[[Sent], None]) -> DriveResult:
+    def deliver(plan: DrivePlan, to: FeedReceiver, note: Callable[[Sent], None]) -> DriveResult:
         positions = gps_receivers.receive(movement, receiver, plan.first, plan.end)
 
         def encode(second: pa.Table) -> list[bytes]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from slipstream._bench.rating.engines import RatedEngine
     from slipstream._bench.rating.full import FullRun
     from slipstream._bench.rating.outside import FromOutside
-    from slipstream._bench.rating.programs import Program
+    from slipstream._bench.rating.programs import EngineProgram
     from slipstream._bench.rating.search import Rating, Search
     from slipstream._bench.rating.trial import ResponseSummary, Trial
     from slipstream._feeds.run import Run
@@ -167,7 +167,7 @@ def rate(
 
 @contextmanager
 def _reach(
-    program: Program, door: DoorName | None, broker: str, written: Encoded, *, stays: bool
+    program: EngineProgram, door: DoorName | None, broker: str, written: Encoded, *, stays: bool
 ) -> Iterator[FromOutside]:
     """The engine that a program starts, reached through a broker or a socket."""
     from slipstream._bench.rating.doors import find_door
@@ -342,4 +342,4 @@ def _show_full(full: FullRun, out: Path, *, as_json: bool) -> None:
 
 def add_to(app: typer.Typer) -> None:
     """Put the command on the command line."""
-    app.command(rich_help_panel="Benchmark kit")(rate)
+    app.command()(rate)

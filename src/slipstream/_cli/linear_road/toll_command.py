@@ -17,6 +17,8 @@ from slipstream._cli.common.input_options import (
     Input,
     KafkaConfig,
     MessageSchema,
+    PseudonymColumns,
+    Pseudonyms,
     Reading,
     SchemaRegistry,
     check_input,
@@ -86,6 +88,8 @@ def toll(
     kafka_config: KafkaConfig = None,
     message_schema: MessageSchema = None,
     schema_registry: SchemaRegistry = "",
+    pseudonyms: Pseudonyms = None,
+    pseudonym_columns: PseudonymColumns = None,  # noqa: ARG001  (its callback)
     history: Annotated[
         Path | None,
         typer.Option(
@@ -158,6 +162,7 @@ def toll(
         kafka_config=kafka_config,
         message_schema=message_schema,
         schema_registry=schema_registry,
+        pseudonyms=pseudonyms,
     )
     check_folder(out)
     check_pace(speed, batch_seconds, parallel)

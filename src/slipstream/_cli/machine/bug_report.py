@@ -25,7 +25,14 @@ if TYPE_CHECKING:
     from slipstream._cli.machine.doctor_command import Finding
 
 #: what a job says about itself, each with its last bytes; none of it has rows
-_ACCOUNTS = {JOB: 8_000, status.FILE: 8_000, starts.FILE: 4_000, METRICS: 12_000, starts.LOG: 24_000}
+_ACCOUNTS = {
+    JOB: 8_000,
+    status.FILE: 8_000,
+    starts.FILE: 4_000,
+    METRICS: 12_000,
+    starts.LOG: 24_000,
+    starts.SPARK_LOG: 24_000,
+}
 #: files of a job that are listed
 _MOST_FILES = 200
 _ENVIRONMENT = re.compile(r"(SLIPSTREAM|SPARK|PYSPARK|HADOOP|JAVA|NUMBA)_?\w*")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import re
 import shutil
 import socket
 import subprocess
 import sys
+import tempfile
+import time
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
@@ -23,13 +27,16 @@ from slipstream._cli.common.checks import check_there, check_writable
 from slipstream._cli.common.options import Json
 from slipstream._cli.common.printed_tables import print_table
 from slipstream._cli.machine import bug_report
-from slipstream._errors import BadArgument, Unavailable
+from slipstream._errors import BadArgument, SlipstreamError, Unavailable
 from slipstream._spark import class_archive, session
+from slipstream._tools.extras import require
 from slipstream._tools.progress import say
 
 GIB = 1024**3
 SHARED_MEMORY = Path("/dev/shm")
-KAFKA_PORT = 9092
+KAFKA_PORT, CONSOLE_PORT = 9092, 8321
+#: Linux: whether shared memory may use huge pages
+HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/shmem_enabled")
 PACKAGES = ("pyspark", "numpy", "numba", "pandas", "pyarrow", "protobuf", "grpcio")
 
 
@@ -55,7 +62,7 @@ def parse_java_version(text: str) -> int:
 
 
 def look_at_java() -> Finding:
-    """Spark 4.3 runs on Java 17 or newer."""
+    """Spark 4 runs on Java 17 or newer."""
     todo = "Install Java 17 or newer: apt-get install openjdk-17-jre-headless"
     try:
         program = session.java()
@@ -103,6 +110,49 @@ def look_at_shared_memory() -> Finding:
     return Finding("/dev/shm", found, good=space.free >= GIB, todo=todo, optional=True)
 
 
+def look_at_huge_pages(setting: Path = HUGE_PAGES) -> Finding:
+    """State of gigabytes in shared memory is faster with large pages; everything works without."""
+    try:
+        text = setting.read_text(encoding="utf-8")
+    except OSError:
+        return Finding("Huge pages", "not of this system", good=True)
+    found = re.search(r"\[(\w+)\]", text)
+    mode = found[1] if found else "unknown"
+    todo = f"For jobs with millions of keys: echo advise > {setting} (as root)."
+    return Finding("Huge pages", f"shared memory: {mode}", good=mode not in ("never", "deny"), todo=todo, optional=True)
+
+
+def look_at_storage(folder: Path) -> Finding:
+    """A job needs locks, atomic renames and files that are synced to the disk, in tolerable time."""
+    begun = time.monotonic()
+    try:
+        with tempfile.TemporaryDirectory(prefix=".slipstream-doctor-", dir=folder) as place:
+            file = Path(place, "a")
+            with file.open("wb") as opened:
+                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                opened.write(b"x")
+                os.fsync(opened.fileno())
+            file.replace(file.with_name("b"))
+    except OSError as error:
+        todo = "Put the folders of jobs on a local disk, or on a network file system with locks (NFS 4, CephFS)."
+        return Finding("Storage", f"{folder}: {error.strerror}", good=False, todo=todo)
+    took = 1000 * (time.monotonic() - begun)
+    todo = "A commit syncs the journal once per batch: use a faster disk for jobs that commit every second."
+    return Finding("Storage", f"locks, renames and syncs in {took:.0f} ms", good=took < 1000, todo=todo, optional=True)
+
+
+def look_at_broker(address: str) -> Finding:
+    """Whether a Kafka broker answers, not just its port."""
+    try:
+        require("kafka", "A Kafka broker")
+        from slipstream._io.kafka_client import Topic
+
+        Topic.parse(f"kafka:{address}/slipstream-doctor").check_broker()
+    except SlipstreamError as error:
+        return Finding("Kafka", error.message, good=False, todo=error.hint)
+    return Finding("Kafka", f"{address} answers", good=True)
+
+
 def look_at_archive() -> Finding:
     """An archive of Spark's classes halves the time that Spark takes to start."""
     try:
@@ -140,8 +190,8 @@ def look_at_port(what: str, port: int) -> Finding:
     return Finding(what, found, good=True)
 
 
-def examine(folder: Path) -> list[Finding]:
-    """Everything ``doctor`` looks at."""
+def examine(folder: Path, kafka: str = "") -> list[Finding]:
+    """Everything ``doctor`` looks at; ``kafka`` is the address of a broker."""
     python = sys.version.split()[0]
     return [
         Finding("Slipstream", __version__, good=True),
@@ -151,10 +201,13 @@ def examine(folder: Path) -> list[Finding]:
         look_at_memory(),
         look_at_disk(folder),
         Finding("Cores", str(psutil.cpu_count()), good=True),
+        look_at_storage(folder),
         look_at_shared_memory(),
+        look_at_huge_pages(),
         look_at_page(),
         look_at_node(),
-        look_at_port("Port of Kafka", KAFKA_PORT),
+        look_at_broker(kafka) if kafka else look_at_port("Port of Kafka", KAFKA_PORT),
+        look_at_port("Port of the console", CONSOLE_PORT),
         *(look_at_package(name) for name in PACKAGES),
     ]
 
@@ -170,15 +223,21 @@ def doctor(
     job: Annotated[
         Path | None, typer.Option(metavar="OUT", help="Add what the job in this folder says of itself to the report.")
     ] = None,
+    kafka: Annotated[
+        str,
+        typer.Option(metavar="HOST:PORT", help="Also ask this Kafka broker whether it answers.", show_default=False),
+    ] = "",
     as_json: Json = False,
 ) -> None:
-    """Check Java, memory, disk, versions, and what the console and Kafka need, and print what to do.
+    """Check Java, memory, shared memory, storage, versions, and what the console and Kafka need; print what to do.
 
     Exits with code 4 if something required is missing; `--` marks what most commands do not need.
 
     Examples:
 
     `slipstream doctor`
+
+    `slipstream doctor --kafka 127.0.0.1:9092`
 
     `slipstream doctor --report bug.md --job tolls`
     """
@@ -188,7 +247,7 @@ def doctor(
     if report is not None and report.exists():
         raise BadArgument(f"--report {report}: exists.", hint="Give a new file.", code="exists", found=report)
     check_writable(report, "--report")
-    findings = examine(Path.cwd())
+    findings = examine(Path.cwd(), kafka)
     if report is not None:
         report.write_text(bug_report.make_report(findings, job), encoding="utf-8")
         say(f"Wrote {report}. Read it before you send it.")

@@ -13,8 +13,15 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 from slipstream._console.errors import ERROR_RESPONSES, NotFound, RequestBody
-from slipstream._console.live.live_city import LiveCity, State, View, batches_json, format_event, state_json
-from slipstream._console.live.vehicles import SegmentMinute, VehicleDetail
+from slipstream._console.live.live_city import (
+    CityState,
+    DisplayedTime,
+    LiveCity,
+    batches_json,
+    format_event,
+    state_json,
+)
+from slipstream._console.live.vehicles import PlottedMinute, VehicleDetail
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import SEGMENTS
 from slipstream._linear_road.state.cars import CELLS
@@ -86,7 +93,7 @@ def get_city(request: Request) -> LiveCity:
 
 
 @router.get("")
-def state(request: Request) -> State:
+def state(request: Request) -> CityState:
     """Return what is on display: status, progress and health."""
     return get_city(request).state
 
@@ -115,39 +122,39 @@ def _entry(name: str, manifest: Any) -> RunEntry:
 
 
 @router.post("/start")
-def start(request: Request, wanted: StartEngine) -> State:
+def start(request: Request, wanted: StartEngine) -> CityState:
     """Start an engine on a run, in a new folder of the workspace."""
     return get_city(request).start(wanted.run, wanted.speed, wanted.rules)
 
 
 @router.post("/pause")
-def pause(request: Request) -> State:
+def pause(request: Request) -> CityState:
     """Pause the engine after its batch."""
     return get_city(request).halt("paused")
 
 
 @router.post("/resume")
-def resume(request: Request, wanted: Resume) -> State:
+def resume(request: Request, wanted: Resume) -> CityState:
     """Resume the engine, at any speed."""
     return get_city(request).resume(wanted.speed)
 
 
 @router.post("/stop")
-def stop(request: Request) -> State:
+def stop(request: Request) -> CityState:
     """Stop the engine; committed output is kept."""
     return get_city(request).halt("stopped")
 
 
 @router.post("/open")
-def open_(request: Request, wanted: Open) -> State:
+def open_(request: Request, wanted: Open) -> CityState:
     """Display a folder that an engine has written or is writing."""
     return get_city(request).open(wanted.result)
 
 
 @router.post("/look")
-def look(request: Request, wanted: Look) -> State:
+def look(request: Request, wanted: Look) -> CityState:
     """Display the newest second, or an earlier one."""
-    return get_city(request).look_at(View(**wanted.model_dump()))
+    return get_city(request).look_at(DisplayedTime(**wanted.model_dump()))
 
 
 @router.get(
@@ -257,7 +264,7 @@ def segment(
     direction: Direction,
     seg: SegmentNumber,
     minutes: Annotated[int, Query(ge=1, le=30)] = 10,
-) -> list[SegmentMinute]:
+) -> list[PlottedMinute]:
     """Return the last minutes of a segment, up to the displayed second."""
     return get_city(request).segment(xway, direction, seg, minutes)
 

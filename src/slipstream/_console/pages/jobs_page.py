@@ -18,7 +18,7 @@ from slipstream._console.jobs.specification import (
     read_specification,
 )
 from slipstream._console.networks import network_files
-from slipstream._console.pages.network_page import Tuples
+from slipstream._console.pages.network_page import NewestTuples
 from slipstream._console.workspace import Workspace
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"], responses=ERROR_RESPONSES)
@@ -89,11 +89,11 @@ def detail(request: Request, job: Name) -> JobDetail:
 
 
 @router.get("/rows")
-def rows(request: Request, job: Name, output: Name, last: Annotated[int, Query(ge=1, le=1000)] = 50) -> Tuples:
+def rows(request: Request, job: Name, output: Name, last: Annotated[int, Query(ge=1, le=1000)] = 50) -> NewestTuples:
     """Return the newest rows of an output, newest last."""
     found = _jobs(request).rows(job, output, last)
     names = list(found[0]) if found else []
-    return Tuples(columns=names, rows=[[row[key] for key in names] for row in found])
+    return NewestTuples(columns=names, rows=[[row[key] for key in names] for row in found])
 
 
 @router.get("/log")

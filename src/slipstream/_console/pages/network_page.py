@@ -90,7 +90,7 @@ class ReadNetwork(BaseModel):
     document: Document
 
 
-class Draft(RequestBody):
+class NetworkDraft(RequestBody):
     """A network that is being drawn."""
 
     document: Document
@@ -153,7 +153,7 @@ class Shed(RequestBody):
     shares: Shares
 
 
-class Tuples(BaseModel):
+class NewestTuples(BaseModel):
     """Tuples, newest last."""
 
     columns: list[str]
@@ -236,7 +236,7 @@ def columns(request: Request, recording: Annotated[str, Query(min_length=1, max_
 
 
 @router.post("/check")
-def check(request: Request, drawn: Draft) -> CheckResult:
+def check(request: Request, drawn: NetworkDraft) -> CheckResult:
     """Return all errors of a draft, and the schemas of its correct parts."""
     found = network_drafts.examine(drawn.document, _runner(request).spark(), drawn.parallel)
     complaints = [ComplaintModel(**vars(error)) for error in found.errors]
@@ -293,8 +293,8 @@ def tuples(
     name: Annotated[str, Query(min_length=1, max_length=300)],
     kind: Literal["arc", "end"] = "arc",
     last: Annotated[int, Query(ge=1, le=1000)] = 50,
-) -> Tuples:
+) -> NewestTuples:
     """Return the newest tuples on an arc, or at an output or connection point."""
     rows = _runner(request).tuples(kind, name, last)
     names = list(rows[0]) if rows else []
-    return Tuples(columns=names, rows=[[row[key] for key in names] for row in rows])
+    return NewestTuples(columns=names, rows=[[row[key] for key in names] for row in rows])

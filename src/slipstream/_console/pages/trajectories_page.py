@@ -32,7 +32,7 @@ class DataSetNames(BaseModel):
     data_sets: list[str]
 
 
-class DataSet(BaseModel):
+class DataSetSummary(BaseModel):
     """A data set: its vehicles, its time span, its area."""
 
     name: str
@@ -46,7 +46,7 @@ class DataSet(BaseModel):
     answers: list[query_results.QuerySummary]
 
 
-class History(BaseModel):
+class VehicleHistory(BaseModel):
     """One vehicle: its drives and its path."""
 
     vehicle: RecordedVehicle
@@ -113,11 +113,11 @@ def data_sets(request: Request) -> DataSetNames:
 
 
 @router.get("/data")
-def data_set(request: Request, data: Data) -> DataSet:
+def data_set(request: Request, data: Data) -> DataSetSummary:
     """Return one data set."""
     path, opened = _open(request, data)
     begin, end = opened.span
-    return DataSet(
+    return DataSetSummary(
         name=data,
         begin=begin,
         end=end,
@@ -155,7 +155,7 @@ def movement(
 
 
 @router.get("/vehicle")
-def vehicle(request: Request, data: Data, number: Annotated[int, Query(ge=0, le=2**31)]) -> History:
+def vehicle(request: Request, data: Data, number: Annotated[int, Query(ge=0, le=2**31)]) -> VehicleHistory:
     """Return one vehicle: its drives and its path."""
     opened = _open(request, data)[1]
     if number >= len(opened.vehicles):
@@ -167,7 +167,7 @@ def vehicle(request: Request, data: Data, number: Annotated[int, Query(ge=0, le=
         if b - a > 1 and (np.ptp(trips.x[a:b]) or np.ptp(trips.y[a:b]))
     ]
     metres = math.fsum(drive.metres for drive in drives)
-    return History(vehicle=opened.vehicles[number], metres=metres, drives=drives, lines=lines)
+    return VehicleHistory(vehicle=opened.vehicles[number], metres=metres, drives=drives, lines=lines)
 
 
 @router.post("/who")

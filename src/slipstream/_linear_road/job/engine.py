@@ -25,6 +25,7 @@ from slipstream._feeds.parse import PARSERS
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import FIELDS, LINEAR_ROAD, REPORT_EVERY, ReportForm
 from slipstream._io import named_feeds
+from slipstream._io.formats.pseudonyms import fingerprint
 from slipstream._io.kafka_client import Topic
 from slipstream._io.named_feeds import (
     CLOCK,
@@ -158,7 +159,8 @@ class Settings:
         """Return the settings that must not change when a job is resumed."""
         trips = {"start": self.start, "until": until} if self.archives else {"start": "", "until": -1}
         common = {"source": source, "rules": self.rules, "lateness": lateness, "outputs": self.outputs, "ids": ids}
-        return {**common, **trips}
+        key = fingerprint()  # older folders have no such setting
+        return {**common, **trips, **({"pseudonyms": key} if key else {})}
 
 
 def toll_run(spark: SparkSession, run: Run, out: Path, settings: Settings) -> dict[str, Any]:

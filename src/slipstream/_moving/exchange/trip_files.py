@@ -26,7 +26,7 @@ Trip = tuple[str, MovingPoint]
 
 
 @dataclass(frozen=True)
-class Reading:
+class TripReading:
     """How to read files of trips."""
 
     format: str = ""  # by default, what a file's name says

@@ -26,20 +26,20 @@ _HINTS = {
 _KINDS = {"region": ("Polygon", "MultiPolygon"), "line": ("LineString", "MultiLineString"), "point": ("Point",)}
 
 
-class Parsed(NamedTuple):
+class ParsedShapes(NamedTuple):
     """The shapes of a column: each different one once, and which one each row has, -1 for none."""
 
     shapes: list[Any]
     row: Longs
 
 
-def parse(texts: pa.Array, how: Callable[[Any], Any], what: str) -> Parsed:
+def parse(texts: pa.Array, how: Callable[[Any], Any], what: str) -> ParsedShapes:
     """Parse a column of shapes, each text once; an invalid one is refused with its row."""
     encoded = texts.dictionary_encode()
     row = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     places = [f"row {int(np.argmax(row == k)) + 1} of {len(texts)}" for k in range(len(encoded.dictionary))]
     found = zip(encoded.dictionary.to_pylist(), places, strict=True)
-    return Parsed([_parse(text, how, what, where) for text, where in found], row)
+    return ParsedShapes([_parse(text, how, what, where) for text, where in found], row)
 
 
 def _parse(text: Any, how: Callable[[Any], Any], what: str, where: str) -> Any:

@@ -26,7 +26,7 @@ from slipstream._network.planning.stages import Stages, output_keys
 from slipstream._network.quality.shedding import Marker
 from slipstream._network.schemas import Checked
 from slipstream._network.sql.projection import project
-from slipstream._network.state.stored import StoredTable, store_tables
+from slipstream._network.state.stored import TableInFiles, store_tables
 from slipstream._network.tasks import train_intake
 from slipstream._network.tasks.operators_in_spark import Carrier, SuperboxStage, TupleCounter, Unpacker
 from slipstream._network.tasks.parcels import COLUMNS
@@ -168,7 +168,7 @@ def _delivered_columns(plan: Plan) -> str:
     return ", ".join(f"`{name}` {type_}" for name, type_ in columns.items())
 
 
-def _store_tables(checked: Checked, tables: Mapping[str, DataFrame], folder: Path) -> Mapping[str, StoredTable]:
+def _store_tables(checked: Checked, tables: Mapping[str, DataFrame], folder: Path) -> Mapping[str, TableInFiles]:
     """The stored tables, as files that tasks map into memory."""
     found = {}
     for table in checked.network.tables:

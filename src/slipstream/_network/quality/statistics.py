@@ -27,7 +27,7 @@ from slipstream._network.flow import Train
 from slipstream._network.planning.plan import Runner, plan
 from slipstream._network.schemas import join_columns
 from slipstream._network.state.groups import Columns
-from slipstream._network.state.stored import Table
+from slipstream._network.state.stored import StoredTable
 from slipstream._network.tasks.superbox import Superbox
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class _Meter:
     def _collect_stored(self) -> box_functions.Stored:
         """The tables that users' functions read."""
         wanted = {name for function in box_functions.with_tables() for name in box_functions.find_tables(function)}
-        found: dict[str, Table] = {}
+        found: dict[str, StoredTable] = {}
         for table in self._checked.network.tables:
             if table.name in wanted and table.name in self._tables:
                 rows = self._tables[table.name].orderBy(*table.schema).toArrow()

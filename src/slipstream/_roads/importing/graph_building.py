@@ -54,7 +54,7 @@ class Draft:
     turns: list[Turn] = field(default_factory=list)
 
 
-class _Piece(NamedTuple):
+class _Segment(NamedTuple):
     """A segment between two keys of places; the street that it belongs to."""
 
     a: Hashable
@@ -138,7 +138,7 @@ def _merge_twins(draft: Draft) -> list[Street]:
 
 def _read_pieces(
     streets: list[Street], numbers: list[int], places: dict[Hashable, Place], repairs: Repairs
-) -> list[_Piece]:
+) -> list[_Segment]:
     """Return every segment with a length; its ends are keyed by the numbers of nodes, or by their places."""
     out = []
     for number in numbers:
@@ -151,11 +151,11 @@ def _read_pieces(
                 continue
             places.setdefault(keys[0], ends[0])
             places.setdefault(keys[1], ends[1])
-            out.append(_Piece(*keys, number))
+            out.append(_Segment(*keys, number))
     return out
 
 
-def _split(pieces: list[_Piece], streets: list[Street], places: dict[Hashable, Place]) -> list[_Piece]:
+def _split(pieces: list[_Segment], streets: list[Street], places: dict[Hashable, Place]) -> list[_Segment]:
     """Split segments where another one of their layer crosses or touches them, or where one of another layer ends."""
     if not pieces:
         return []
@@ -174,11 +174,11 @@ def _split(pieces: list[_Piece], streets: list[Street], places: dict[Hashable, P
         start: Any = a
         inner = sorted(cuts.get(i, set()) - {a, b}, key=lambda p: (p[0] - start[0]) ** 2 + (p[1] - start[1]) ** 2)
         places.update({place: place for place in inner})
-        out += [_Piece(p, q, street) for p, q in pairwise([a, *inner, b]) if p != q]
+        out += [_Segment(p, q, street) for p, q in pairwise([a, *inner, b]) if p != q]
     return list({frozenset((piece.a, piece.b)): piece for piece in out}.values())
 
 
-def _find_street_ends(pieces: list[_Piece]) -> list[set[Hashable]]:
+def _find_street_ends(pieces: list[_Segment]) -> list[set[Hashable]]:
     """Return for each segment where its street begins and ends: the places that it has an odd number of times."""
     ends: dict[int, set[Hashable]] = {}
     for piece in pieces:
@@ -186,7 +186,7 @@ def _find_street_ends(pieces: list[_Piece]) -> list[set[Hashable]]:
     return [ends[piece.street] for piece in pieces]
 
 
-def _join_chains(pieces: list[_Piece]) -> list[_Edge]:
+def _join_chains(pieces: list[_Segment]) -> list[_Edge]:
     """Join pieces to polylines between nodes: a place where exactly two pieces of one street meet is not a node."""
     around: dict[Hashable, list[int]] = {}
     for i, piece in enumerate(pieces):
@@ -208,7 +208,7 @@ def _join_chains(pieces: list[_Piece]) -> list[_Edge]:
 
 
 def _walk(
-    place: Hashable, pieces: list[_Piece], around: dict[Hashable, list[int]], through: set[Hashable], used: list[bool]
+    place: Hashable, pieces: list[_Segment], around: dict[Hashable, list[int]], through: set[Hashable], used: list[bool]
 ) -> list[Hashable]:
     """Return the places after ``place`` up to the next node."""
     out = []

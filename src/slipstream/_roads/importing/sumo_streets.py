@@ -30,7 +30,7 @@ class _Location(NamedTuple):
     srid: int = 0
 
 
-class _Edge(NamedTuple):
+class _SumoEdge(NamedTuple):
     id: str
     begin: str
     end: str
@@ -42,7 +42,7 @@ class _Edge(NamedTuple):
 
 def sumo_streets(path: Path) -> Draft:
     """Read the edges that cars may use; every turn that no connection allows is forbidden."""
-    location, edges, allowed = _Location(), list[_Edge](), set[tuple[str, str]]()
+    location, edges, allowed = _Location(), list[_SumoEdge](), set[tuple[str, str]]()
     try:
         with open_text(path) as contents:
             root = None
@@ -81,7 +81,7 @@ def _read_location(path: Path, element: Element) -> _Location:
     return _Location(float(offset[0]), float(offset[1]), srid)
 
 
-def _read_edge(element: Element) -> _Edge | None:
+def _read_edge(element: Element) -> _SumoEdge | None:
     """Return an edge between junctions with a lane for cars."""
     lanes = [lane for lane in element.iterfind("lane") if _takes_cars(lane)]
     if element.get("function", "normal") not in ("normal", "connector") or not lanes:
@@ -91,7 +91,7 @@ def _read_edge(element: Element) -> _Edge | None:
     speed = max(float(lane.get("speed", "")) for lane in lanes)
     kind = (element.get("type") or "other").rpartition("highway.")[2]
     id_, name = element.get("id", ""), element.get("name", "")
-    return _Edge(id_, element.get("from", ""), element.get("to", ""), round(speed * KMH, 3), places, kind, name)
+    return _SumoEdge(id_, element.get("from", ""), element.get("to", ""), round(speed * KMH, 3), places, kind, name)
 
 
 def _takes_cars(lane: Element) -> bool:
@@ -101,7 +101,7 @@ def _takes_cars(lane: Element) -> bool:
     return not {"passenger", "all"} & set(disallow.split())
 
 
-def _make_street(edge: _Edge, number: int, location: _Location) -> Street:
+def _make_street(edge: _SumoEdge, number: int, location: _Location) -> Street:
     """Return an edge as a one-way street; its junctions are its numbered nodes."""
     places = [(round(x - location.east, 3), round(y - location.north, 3)) for x, y in edge.places]
     inner = [(edge.id, i) for i in range(1, len(places) - 1)]
@@ -109,9 +109,9 @@ def _make_street(edge: _Edge, number: int, location: _Location) -> Street:
     return Street(edge.vmax, [(*a, *b) for a, b in pairwise(places)], tags, [edge.begin, *inner, edge.end])
 
 
-def _forbid(edges: list[_Edge], allowed: set[tuple[str, str]]) -> list[Turn]:
+def _forbid(edges: list[_SumoEdge], allowed: set[tuple[str, str]]) -> list[Turn]:
     """Return the turns at junctions that no connection allows."""
-    leaving: dict[str, list[tuple[int, _Edge]]] = {}
+    leaving: dict[str, list[tuple[int, _SumoEdge]]] = {}
     for number, edge in enumerate(edges, 1):
         leaving.setdefault(edge.begin, []).append((number, edge))
     return [

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from slipstream._roads.edge_grid import Index, find_streets
+from slipstream._roads.edge_grid import EdgeGrid, find_streets
 from slipstream._roads.matching.routes import Trees, Turns, measure_routes
 from slipstream._tools.numba_tools import Floats, Ints, Longs, compiled
 
@@ -23,7 +23,7 @@ SCALE = 1_000_000.0
 NEVER = -(1 << 60)
 
 
-class Settings(NamedTuple):
+class ModelSettings(NamedTuple):
     """The model: metres and microseconds."""
 
     #: the standard deviation of positions
@@ -41,7 +41,7 @@ class Settings(NamedTuple):
 class Road(NamedTuple):
     """What positions are matched to."""
 
-    near: Index
+    near: EdgeGrid
     turns: Turns
     shape: Ints
     x: Floats
@@ -141,13 +141,13 @@ def put_candidates(road: Road, lattice: Lattice, slot: int, x: float, y: float) 
 
 
 @compiled
-def score_position(how: Settings, aside: float) -> int:
+def score_position(how: ModelSettings, aside: float) -> int:
     """Score a position at a distance from a road: Gaussian."""
     return -int(SCALE * 0.5 * (aside / how.noise) ** 2 + 0.5)
 
 
 @compiled
-def score_routes(road: Road, trees: Trees, how: Settings, lattice: Lattice, slot: int) -> None:
+def score_routes(road: Road, trees: Trees, how: ModelSettings, lattice: Lattice, slot: int) -> None:
     """Score the routes to a slot from the one before: exponential in their difference from the straight line."""
     dx, dy = lattice.x[slot] - lattice.x[slot - 1], lattice.y[slot] - lattice.y[slot - 1]
     straight = np.sqrt(dx * dx + dy * dy)
@@ -166,19 +166,19 @@ def score_routes(road: Road, trees: Trees, how: Settings, lattice: Lattice, slot
 
 
 @compiled
-def _score_detour(how: Settings, metres: float) -> int:
+def _score_detour(how: ModelSettings, metres: float) -> int:
     return -int(SCALE * metres / how.detour + 0.5)
 
 
 @compiled
-def begin_slot(how: Settings, lattice: Lattice, slot: int) -> None:
+def begin_slot(how: ModelSettings, lattice: Lattice, slot: int) -> None:
     """Score the candidates of a slot that follows none."""
     for d in range(lattice.candidates[slot]):
         lattice.score[slot, d], lattice.before[slot, d] = score_position(how, lattice.aside[slot, d]), -1
 
 
 @compiled
-def advance(how: Settings, lattice: Lattice, slot: int) -> bool:
+def advance(how: ModelSettings, lattice: Lattice, slot: int) -> bool:
     """Find the best predecessor of each candidate of a slot whose routes are scored; returns whether any has one."""
     is_reached = False
     for d in range(lattice.candidates[slot]):

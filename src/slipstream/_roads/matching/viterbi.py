@@ -21,8 +21,8 @@ from slipstream._roads.matching.lattice import (
     NEVER,
     SCALE,
     Lattice,
+    ModelSettings,
     Road,
-    Settings,
     advance,
     begin_slot,
     copy_slot,
@@ -119,7 +119,7 @@ def place_on(road: Road, edge: int, offset: float) -> tuple[float, float, float,
 
 
 @compiled
-def _score_between(how: Settings, lattice: Lattice, slot: int, c: int, chosen: Ints) -> int:
+def _score_between(how: ModelSettings, lattice: Lattice, slot: int, c: int, chosen: Ints) -> int:
     """Score a candidate given the chosen ones before and after."""
     score = score_position(how, lattice.aside[slot, c])
     if slot > 0:
@@ -130,7 +130,7 @@ def _score_between(how: Settings, lattice: Lattice, slot: int, c: int, chosen: I
 
 
 @compiled
-def _compute_confidence(how: Settings, lattice: Lattice, slot: int, chosen: Ints) -> float:
+def _compute_confidence(how: ModelSettings, lattice: Lattice, slot: int, chosen: Ints) -> float:
     """Return how probable the chosen candidate is among all, given the chosen ones before and after."""
     mine = _score_between(how, lattice, slot, chosen[slot], chosen)
     total = 1.0
@@ -143,7 +143,7 @@ def _compute_confidence(how: Settings, lattice: Lattice, slot: int, chosen: Ints
 
 
 @compiled
-def _leads_on(road: Road, how: Settings, lattice: Lattice, slot: int, c: int, d: int) -> bool:
+def _leads_on(road: Road, how: ModelSettings, lattice: Lattice, slot: int, c: int, d: int) -> bool:
     """Return whether one candidate of a slot leads straight to another, or is it."""
     a, b, turns = lattice.edge[slot, c], lattice.edge[slot, d], road.turns
     if c == d:
@@ -157,7 +157,7 @@ def _leads_on(road: Road, how: Settings, lattice: Lattice, slot: int, c: int, d:
 
 
 @compiled
-def _count_open(road: Road, how: Settings, lattice: Lattice, slot: int, c: int, ways: int) -> int:
+def _count_open(road: Road, how: ModelSettings, lattice: Lattice, slot: int, c: int, ways: int) -> int:
     """Return to how many of some candidates of a slot one leads."""
     count = 0
     for d in range(lattice.candidates[slot]):
@@ -167,7 +167,7 @@ def _count_open(road: Road, how: Settings, lattice: Lattice, slot: int, c: int, 
 
 
 @compiled
-def _stay_behind(road: Road, how: Settings, lattice: Lattice, slot: int, chosen: Ints) -> int:
+def _stay_behind(road: Road, how: ModelSettings, lattice: Lattice, slot: int, chosen: Ints) -> int:
     """Return the candidate by which to decide a slot on which the ways do not agree yet.
 
     A vehicle that stands at a crossing may leave it by any road. Of the candidates that lead to the best one, the end
@@ -191,7 +191,7 @@ def _stay_behind(road: Road, how: Settings, lattice: Lattice, slot: int, chosen:
 
 @compiled
 def _decide(
-    road: Road, how: Settings, lattice: Lattice, base: int, upto: int, size: int, is_agreed: bool,
+    road: Road, how: ModelSettings, lattice: Lattice, base: int, upto: int, size: int, is_agreed: bool,
     out: Matched, by: int, due: int, last: Last, v: int,
 ) -> int:  # fmt: skip
     """Write down the best way, from slot ``base`` up to one, which becomes the vehicle's last position.
@@ -229,7 +229,7 @@ def _put_last(lattice: Lattice, last: Last, v: int) -> None:
 
 @compiled
 def _settle(
-    road: Road, how: Settings, lattice: Lattice, base: int, upto: int, known: int, size: int, is_agreed: bool,
+    road: Road, how: ModelSettings, lattice: Lattice, base: int, upto: int, known: int, size: int, is_agreed: bool,
     out: Matched, by: int, due: int, last: Last, v: int,
 ) -> int:  # fmt: skip
     """Decide slots up to one by the best way to the last ``known`` one; returns how many remain.
@@ -250,7 +250,7 @@ def _settle(
 
 @compiled
 def _agree(
-    road: Road, how: Settings, lattice: Lattice, base: int, known: int, size: int,
+    road: Road, how: ModelSettings, lattice: Lattice, base: int, known: int, size: int,
     out: Matched, by: int, due: int, last: Last, v: int,
 ) -> int:  # fmt: skip
     """Decide what all ways to the last ``known`` slot agree on; returns how many slots remain, or -1 if nothing."""
@@ -264,7 +264,7 @@ def _agree(
 
 @compiled
 def _give_up(
-    road: Road, how: Settings, lattice: Lattice, base: int, size: int,
+    road: Road, how: ModelSettings, lattice: Lattice, base: int, size: int,
     out: Matched, by: int, due: int, last: Last, v: int,
 ) -> int:  # fmt: skip
     """Decide the oldest position without agreement, by the way that is best so far; returns how many slots remain.
@@ -330,13 +330,13 @@ def _put_near(road: Road, edge: int, least: float, x: float, y: float, out: Matc
 
 
 @compiled
-def _is_driven(how: Settings, ax: float, ay: float, a: int, bx: float, by: float, b: int) -> bool:
+def _is_driven(how: ModelSettings, ax: float, ay: float, a: int, bx: float, by: float, b: int) -> bool:
     """Return whether a vehicle can have come from one position to another."""
     return bool(np.hypot(bx - ax, by - ay) <= how.fastest * (b - a) / 1e6 + 6.0 * how.noise)
 
 
 @compiled
-def _is_near(how: Settings, lattice: Lattice, slot: int, t: int, x: float, y: float) -> bool:
+def _is_near(how: ModelSettings, lattice: Lattice, slot: int, t: int, x: float, y: float) -> bool:
     """Return whether a position says nothing that that of a slot does not say."""
     near = np.hypot(x - lattice.x[slot], y - lattice.y[slot]) < _SAME * how.noise
     return bool(near and t - lattice.seen[slot] <= how.gap)
@@ -344,7 +344,7 @@ def _is_near(how: Settings, lattice: Lattice, slot: int, t: int, x: float, y: fl
 
 @compiled
 def match_points(  # noqa: PLR0912, PLR0915 - one loop over what may happen to a position
-    road: Road, trees: Trees, how: Settings, room: Lattice, t: Longs, x: Floats, y: Floats, begin: int, end: int,
+    road: Road, trees: Trees, how: ModelSettings, room: Lattice, t: Longs, x: Floats, y: Floats, begin: int, end: int,
     until: int, is_over: bool, last: Last, v: int, out: Matched,
 ) -> tuple[int, Lattice]:  # fmt: skip
     """Match the positions ``begin`` to ``end`` of vehicle ``v``; returns the first that is undecided, and the room.
@@ -414,7 +414,7 @@ def match_points(  # noqa: PLR0912, PLR0915 - one loop over what may happen to a
 
 @compiled
 def match_sequences(
-    road: Road, trees: Trees, how: Settings, rows: Longs, t: Longs, x: Floats, y: Floats, until: Longs,
+    road: Road, trees: Trees, how: ModelSettings, rows: Longs, t: Longs, x: Floats, y: Floats, until: Longs,
     is_over: bool, vehicle: Longs, last: Last, out: Matched,
 ) -> Longs:  # fmt: skip
     """Match sequences of positions, each of a vehicle; returns the first undecided position of each."""

@@ -2,6 +2,7 @@
 
     OUT/starts.jsonl    one line per start: when, by which process and version, and the command that did it
     OUT/job.log         what the job reported: states, messages, and the error that ended it
+    OUT/spark.log       what Spark and its workers logged meanwhile
 
 A job that failed last night explains itself, whoever started it and wherever its terminal has gone.
 """
@@ -23,11 +24,14 @@ from slipstream._runtime.watching.status import FILE as STATUS
 from slipstream._spark import session
 from slipstream._tools import command_line, progress
 from slipstream._tools.logs import append_lines, read_lines
+from slipstream._tools.processes.background import Ended, background_task
 from slipstream._tools.strict_json import decode_as, parse_json
 
-FILE, LOG = "starts.jsonl", "job.log"
-#: a log of this size becomes job.log.1, which the next one replaces
+FILE, LOG, SPARK_LOG = "starts.jsonl", "job.log", "spark.log"
+#: a log of this size gets the suffix .1, and replaces the one that had it
 LOG_BYTES = 4 << 20
+#: seconds between two copies of what Spark has logged
+_COPY_S = 10.0
 #: lines of Spark's log that explain a failure
 _LAST_LINES = 60
 
@@ -74,7 +78,7 @@ def record_start(out: Path, source: str) -> Iterator[None]:
     with suppress(OSError):
         append_lines(out / FILE, [asdict(Start(round(time.time(), 3), os.getpid(), __version__, command, here))])
     log.write(f"Start of slipstream {__version__}, process {os.getpid()}, reading {source or 'its input'}.")
-    with progress.heard_by(log.hear):
+    with keep_spark_log(out), progress.heard_by(log.hear):
         try:
             yield
         except KeyboardInterrupt:
@@ -91,6 +95,48 @@ def record_start(out: Path, source: str) -> Iterator[None]:
     log.write(f"Ended: {_why(out)}.")
 
 
+@contextmanager
+def keep_spark_log(out: Path) -> Iterator[None]:
+    """Append what Spark logs while the block runs to the log in a job's folder.
+
+    Spark itself writes to a temporary file, which is emptied when it is large: a job may run for months.
+    """
+    source, target = session.spark_log(), out / SPARK_LOG
+    place = source.stat().st_size if source.exists() else 0
+
+    def copy() -> None:
+        nonlocal place
+        with suppress(OSError):
+            with source.open("rb") as log:
+                log.seek(place)
+                text = log.read()
+            if text:
+                _rotate(target)
+                with target.open("ab") as kept:
+                    kept.write(text)
+            place += len(text)
+            if place > LOG_BYTES:
+                # writers append, so the next line is the first
+                os.truncate(source, 0)
+                place = 0
+
+    def watch(ended: Ended) -> None:
+        while not ended.wait(_COPY_S):
+            copy()
+
+    try:
+        with background_task(watch):
+            yield
+    finally:
+        copy()
+
+
+def _rotate(log: Path) -> None:
+    """Give a large log the suffix .1."""
+    if log.exists() and log.stat().st_size > LOG_BYTES:
+        log.replace(log.with_name(f"{log.name}.1"))
+
+
 def _why(out: Path) -> str:
     """Why a job ended, as its status says."""
     try:
@@ -105,8 +151,7 @@ class _Log:
     def __init__(self, file: Path) -> None:
         self._file, self._thread = file, threading.get_ident()
         with suppress(OSError):
-            if file.stat().st_size > LOG_BYTES:
-                file.replace(file.with_name(f"{LOG}.1"))
+            _rotate(file)
 
     def hear(self, text: str) -> None:
         if threading.get_ident() == self._thread:

@@ -21,7 +21,7 @@ from slipstream._moving.space.systems import System
 from slipstream._tools.numba_tools import Bools, Floats, Ints, Longs
 from slipstream._trajectories.cutting.judging import find_last_break, judge
 from slipstream._trajectories.cutting.travelling_values import kind_of, put_over_time
-from slipstream._trajectories.cutting.trip_rules import OUTSIDE, REASONS, VERTEX, Rules
+from slipstream._trajectories.cutting.trip_rules import OUTSIDE, REASONS, VERTEX, TripRules
 
 #: columns of the result beside ``id`` and those to keep: of trips, then of rejects
 NUMBER, TRIP, REASON, TIME, X, Y, GIVEN = "number", "Trip", "reason", "time", "x", "y", "given"
@@ -31,7 +31,7 @@ _ENOUGH = 1 << 16
 _REASON_TEXTS = np.array(REASONS, dtype=object)
 
 
-class _Positions(NamedTuple):
+class _SortedPositions(NamedTuple):
     """Positions of some movers, sorted."""
 
     rows: pa.Table  # id, the source's coordinates, and columns to keep
@@ -40,21 +40,21 @@ class _Positions(NamedTuple):
     x: Floats
     y: Floats
 
-    def cut(self, first: int, end: int) -> _Positions:
+    def cut(self, first: int, end: int) -> _SortedPositions:
         columns: list[Any] = [column[first:end] for column in self[1:]]
-        return _Positions(self.rows.slice(first, end - first), *columns)
+        return _SortedPositions(self.rows.slice(first, end - first), *columns)
 
 
 @dataclass
 class Assembler:
     """Makes trips of one partition: ``take`` its batches in order, then ``finish``."""
 
-    rules: Rules
+    rules: TripRules
     source: str  # the system of the positions
     target: System  # that of the trips
     keep: tuple[str, ...] = ()
     values: tuple[str, ...] = ()  # columns that become values over time
-    _waiting: list[_Positions] = field(default_factory=list)
+    _waiting: list[_SortedPositions] = field(default_factory=list)
     _count: int = 0  # of the positions that wait
     _enough: int = _ENOUGH
     _id: Any = None  # of the last position
@@ -83,16 +83,16 @@ class Assembler:
         if self._waiting:
             yield from self._divide(last=True)
 
-    def _read(self, batch: pa.RecordBatch) -> _Positions:
+    def _read(self, batch: pa.RecordBatch) -> _SortedPositions:
         rows = pa.Table.from_batches([batch])
         x, y = self.target.project(batch[X].to_numpy(), batch[Y].to_numpy(), source=self.source)
         t = batch[TIME].cast(types.INSTANT).view(pa.int64()).to_numpy()
-        return _Positions(rows, np.zeros(batch.num_rows, np.bool_), t, x, y)
+        return _SortedPositions(rows, np.zeros(batch.num_rows, np.bool_), t, x, y)
 
-    def _wait(self, found: _Positions, good: Bools) -> None:
+    def _wait(self, found: _SortedPositions, good: Bools) -> None:
         if not good.all():
             columns: list[Any] = [column[good] for column in found[1:]]
-            found = _Positions(found.rows.filter(pa.array(good)), *columns)
+            found = _SortedPositions(found.rows.filter(pa.array(good)), *columns)
         if not len(found.t):
             return
         found = found._replace(fresh=self._mark_fresh(found.rows["id"]))
@@ -118,7 +118,7 @@ class Assembler:
         self._waiting, self._count = [rest], len(rest.t)
         self._enough = max(_ENOUGH, 2 * self._count)
 
-    def _judge(self, some: _Positions) -> Iterator[pa.RecordBatch]:
+    def _judge(self, some: _SortedPositions) -> Iterator[pa.RecordBatch]:
         verdict, begins = np.zeros(len(some.t), np.uint8), np.zeros(len(some.t), np.bool_)
         judge(some.fresh, some.t, some.x, some.y, self.rules.gap, self.rules.max_speed, verdict, begins)
         good = verdict == VERTEX
@@ -138,7 +138,7 @@ class Assembler:
         self._number = int(total[-1] - before[-1])
         return numbers
 
-    def _trips(self, some: _Positions, good: Bools, begins: Bools) -> pa.RecordBatch:
+    def _trips(self, some: _SortedPositions, good: Bools, begins: Bools) -> pa.RecordBatch:
         numbers = self._count_trips(some.fresh, begins)
         sizes = np.diff(np.flatnonzero(np.append(begins[good], True)))
         trips = moving_points(sizes, some.t[good], some.x[good], some.y[good])
@@ -179,11 +179,11 @@ class Assembler:
         )
 
 
-def _join(parts: list[_Positions]) -> _Positions:
+def _join(parts: list[_SortedPositions]) -> _SortedPositions:
     if len(parts) == 1:
         return parts[0]
     arrays = (np.concatenate(column) for column in list(zip(*parts, strict=True))[1:])
-    return _Positions(pa.concat_tables([part.rows for part in parts]), *arrays)
+    return _SortedPositions(pa.concat_tables([part.rows for part in parts]), *arrays)
 
 
 def _flat(column: pa.ChunkedArray) -> pa.Array:

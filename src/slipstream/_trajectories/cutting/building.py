@@ -17,7 +17,7 @@ from slipstream._moving.space.systems import CRS_KEY, System, require_metric
 from slipstream._spark import session, workers
 from slipstream._trajectories.cutting.assembling import GIVEN, NUMBER, REASON, TIME, TRIP, Assembler, X, Y, assemble
 from slipstream._trajectories.cutting.travelling_values import kind_of
-from slipstream._trajectories.cutting.trip_rules import REASONS, Rules
+from slipstream._trajectories.cutting.trip_rules import REASONS, TripRules
 from slipstream._trajectories.reading.mapping import Mapping, read_positions
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Built:
 
 
 def build(
-    frame: DataFrame, mapping: Mapping, rules: Rules, *, to: str | int | Plane | System | None, units: str | None
+    frame: DataFrame, mapping: Mapping, rules: TripRules, *, to: str | int | Plane | System | None, units: str | None
 ) -> Built:
     """Make trips of a table of positions, and count what became of each row."""
     workers.use_this_python()
@@ -152,7 +152,7 @@ def _fullest_zone(positions: DataFrame) -> Plane:
     return Plane.utm(int(best["zone"]), south=bool(best["south"]))
 
 
-def _assemble(positions: DataFrame, mapping: Mapping, rules: Rules, target: System | None) -> DataFrame:
+def _assemble(positions: DataFrame, mapping: Mapping, rules: TripRules, target: System | None) -> DataFrame:
     from pyspark.sql import functions as sf
 
     # a row without an id belongs to nobody, and goes anywhere

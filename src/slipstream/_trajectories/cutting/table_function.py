@@ -24,7 +24,7 @@ from slipstream._moving.space.systems import WGS84, System, require_metric
 from slipstream._spark import workers
 from slipstream._trajectories.cutting import trip_rules
 from slipstream._trajectories.cutting.assembling import GIVEN, REASON, TIME, Assembler, X, Y, assemble
-from slipstream._trajectories.cutting.trip_rules import Rules
+from slipstream._trajectories.cutting.trip_rules import TripRules
 from slipstream._trajectories.reading.mapping import find_place
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _constant(given: Any) -> Any:
 def _make_assembler(positions: pa.RecordBatch, to: str | None, gap: str | None, speed: str | float | None) -> Assembler:
     target = require_metric(System.parse(to or ""), "to")
     x, _ = find_place(positions.schema.names, NAME)
-    return Assembler(Rules.parse(gap or "5 minutes", speed), target.name if x == X else WGS84, target)
+    return Assembler(TripRules.parse(gap or "5 minutes", speed), target.name if x == X else WGS84, target)
 
 
 def _read(positions: pa.RecordBatch) -> pa.RecordBatch:

@@ -41,17 +41,17 @@ _SPEEDS = {"": 1.0, "m/s": 1.0, "km/h": 1 / 3.6, "kmh": 1 / 3.6, "mph": 0.44704,
 
 
 @dataclass(frozen=True)
-class Rules:
+class TripRules:
     """When a trip ends, and which positions are impossible."""
 
     gap: int  # microseconds
     max_speed: float = math.inf  # metres per second
 
     @classmethod
-    def parse(cls, gap: str | float | timedelta, max_speed: str | float | None) -> Rules:
+    def parse(cls, gap: str | float | timedelta, max_speed: str | float | None) -> TripRules:
         """Return the rules that a gap and a greatest speed mean, as people write them.
 
-        >>> Rules.parse("5 minutes", "90 km/h")
+        >>> TripRules.parse("5 minutes", "90 km/h")
         Rules(gap=300000000, max_speed=25.0)
         """
         return cls(round(seconds(gap, "gap") * MICROS), parse_speed(max_speed))

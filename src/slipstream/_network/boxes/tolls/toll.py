@@ -60,12 +60,12 @@ _END = 1 << 40
 _COLUMNS = {
     "notifications": ("vid", "time", "lav", "toll"),
     "alerts": ("vid", "time", "seg"),
-    "balances": ("qid", "vid", "time", "balance"),
-    "expenditures": ("qid", "vid", "time", "spent"),
-    "travel_times": ("qid", "vid", "time", "seconds", "toll"),
+    "balances": ("qid", "vid", "time", "result_time", "balance"),
+    "expenditures": ("qid", "vid", "time", "expenditure"),
+    "travel_times": ("qid", "vid", "time", "travel_time", "toll"),
 }
 _ANSWERS = {
-    "balances": (BALANCE, ("qid", "vid", "time", "b")),
+    "balances": (BALANCE, ("qid", "vid", "time", "a", "b")),
     "expenditures": (EXPENDITURE, ("qid", "vid", "time", "a")),
     "travel_times": (TRAVEL_TIME, ("qid", "vid", "time", "a", "b")),
 }

@@ -19,8 +19,8 @@ from slipstream._network.boxes.windows.kernels import (
     Horizon,
     Numbers,
     Released,
-    Results,
     State,
+    WindowResults,
     choose_kinds,
     concat_column,
     find_between,
@@ -120,7 +120,7 @@ def compute_running_max(groups: Longs, ts: Longs, clocks: Longs) -> Longs:
 
 
 @dataclass(frozen=True)
-class Grid:
+class WindowGrid:
     """The windows on the order attribute: number n is [n * advance + origin, n * advance + origin + size)."""
 
     size: float
@@ -223,8 +223,8 @@ class AggregateKernel:
         return (*self._tuples.kept, *([_CLOCK] if self.timeout is not None else []))
 
     @property
-    def _tuples(self) -> Results:
-        return Results(self.group_by, self.column, self.functions)
+    def _tuples(self) -> WindowResults:
+        return WindowResults(self.group_by, self.column, self.functions)
 
     @property
     def _horizon(self) -> Horizon:
@@ -292,8 +292,8 @@ class AggregateKernel:
         return self._grid.may_close(passed, passing)
 
     @property
-    def _grid(self) -> Grid:
-        return Grid(self.size, self.advance, int(self.by_tuple))
+    def _grid(self) -> WindowGrid:
+        return WindowGrid(self.size, self.advance, int(self.by_tuple))
 
     def _find_windows(self, rows: _Rows, after: Numbers, local: Longs, new: Columns, rung: Longs) -> _Found:
         arrived, starts = sort_by_group(rows.local, rows.codes.size)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from slipstream._network.boxes.windows.aggregate import Grid, find_closing
+from slipstream._network.boxes.windows.aggregate import WindowGrid, find_closing
 from slipstream._network.boxes.windows.kernels import (
     ARRIVAL,
     INSTANT,
@@ -26,8 +26,8 @@ from slipstream._network.boxes.windows.kernels import (
     Horizon,
     Numbers,
     Released,
-    Results,
     State,
+    WindowResults,
     choose_kinds,
     compute_horizons,
     concat_column,
@@ -109,16 +109,16 @@ class ClockedKernel:
         return self._tuples.kept
 
     @property
-    def _tuples(self) -> Results:
-        return Results(self.group_by, self.column, self.functions)
+    def _tuples(self) -> WindowResults:
+        return WindowResults(self.group_by, self.column, self.functions)
 
     @property
     def _horizon(self) -> Horizon:
         return Horizon("clock", self.slack, self.types[ON])
 
     @property
-    def _grid(self) -> Grid:
-        return Grid(self.size, self.advance, 0)
+    def _grid(self) -> WindowGrid:
+        return WindowGrid(self.size, self.advance, 0)
 
     def fresh(self) -> State:
         """No windows, and a clock without tuples."""
@@ -193,7 +193,7 @@ class ClockedKernel:
         Numbers are counted from the last window that has ended by then, so a place depends on nothing but the step, the
         window and the group. All windows that are further back than there is room for have the first number.
         """
-        # the last one may be two after what ``Grid.ended`` says
+        # the last one may be two after what ``WindowGrid.ended`` says
         window = np.clip(_FURTHEST - (ended + 2 - number), 0, _FURTHEST)
         group = hashes([result[name] for name in self.group_by], number.size) >> (63 - _HASH)
         return np.asarray(window << _HASH | group)

@@ -42,7 +42,7 @@ ON = "on"
 LAST = np.iinfo(np.int64).max
 
 
-class Part(Protocol):
+class StatePart(Protocol):
     """A part of a box's state that is stored in a table."""
 
     @property
@@ -58,7 +58,7 @@ class State:
     """The state of a box."""
 
     groups: Groups
-    parts: tuple[Part, ...]
+    parts: tuple[StatePart, ...]
 
     @property
     def tables(self) -> list[StateTable]:
@@ -173,7 +173,7 @@ def find_between(codes: Longs, low: Numbers, high: Numbers, starts: Longs, value
 
 
 @dataclass(frozen=True)
-class Results:
+class WindowResults:
     """The tuples that a box emits for windows: columns of the group, the window's position, and its functions."""
 
     group_by: tuple[str, ...]

@@ -25,8 +25,8 @@ from slipstream._network.boxes.windows.kernels import (
     Horizon,
     Numbers,
     Released,
-    Results,
     State,
+    WindowResults,
     choose_kinds,
     concat_column,
     find_between,
@@ -111,8 +111,8 @@ class ResampleKernel:
         return self._tuples.kept
 
     @property
-    def _tuples(self) -> Results:
-        return Results(self.group_by, self.column, self.functions)
+    def _tuples(self) -> WindowResults:
+        return WindowResults(self.group_by, self.column, self.functions)
 
     @property
     def _horizons(self) -> tuple[Horizon, Horizon]:

@@ -19,7 +19,7 @@ import pyarrow as pa
 from slipstream._io.formats.decoding import TYPES
 from slipstream._network.box_functions import VectorFunction, WindowFunction
 from slipstream._network.flow import LIST
-from slipstream._network.state.stored import Table
+from slipstream._network.state.stored import StoredTable
 from slipstream._tools.numba_tools import Bools, Longs
 
 Values: TypeAlias = npt.NDArray[Any]
@@ -61,9 +61,9 @@ def encode_column(values: pa.ChunkedArray, type_: str) -> Values:
     return np.asarray((whole.fill_null(NULL_INTEGER) if whole.null_count else whole).to_numpy())
 
 
-def encode_table(rows: pa.Table, schema: Mapping[str, str]) -> Table:
+def encode_table(rows: pa.Table, schema: Mapping[str, str]) -> StoredTable:
     """Return sorted rows as boxes see them."""
-    return Table({name: encode_column(rows[name], type_) for name, type_ in schema.items()})
+    return StoredTable({name: encode_column(rows[name], type_) for name, type_ in schema.items()})
 
 
 #: the Arrow types of the columns of outputs
