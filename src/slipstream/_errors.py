@@ -47,7 +47,7 @@ CODES = {
     "cancelled": "A query was cancelled, or took longer than a query may.",
     "changed-by-others": "Something other than the job has changed its tables or the files it reads.",
     "check-failed": "The work was done, and a check of its result failed.",
-    "conflict": "The console cannot do that in its present state: something is running, or nothing is.",
+    "conflict": "That cannot be done in the present state: something runs, has not finished, or is missing.",
     "conflicting-options": "Options exclude or require each other.",
     "damaged-checkpoint": "A job's checkpoint or stored state is incomplete or was changed.",
     "damaged-file": "A run, a history or a data set is incomplete or was changed.",
@@ -83,6 +83,7 @@ CODES = {
     "run-void": "A benchmark run does not count: the driver was late, or its client left.",
     "server-unreachable": "A PostgreSQL server or a schema registry does not answer as it should.",
     "spark-not-started": "Spark did not start.",
+    "store-unreachable": "S3 or HDFS does not answer, or has refused for too long.",
     "task-failed": "A Spark task failed for a reason that has no code of its own.",
     "too-large": "A limit is exceeded: ids, expressways, words of an expression, units on a page.",
     "too-many-rejects": "More of the input was rejected than --max-rejects allows.",
@@ -111,6 +112,7 @@ _OS_CODES = {
     errno.ENOSPC: "disk-full",
     errno.EDQUOT: "disk-full",
     errno.EROFS: "disk-read-only",
+    errno.ETIMEDOUT: "store-unreachable",
 }
 
 #: the prefix of the line in which an error travels from a Python worker of Spark to the driver

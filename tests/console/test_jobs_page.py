@@ -19,7 +19,7 @@ from console.made_jobs import begun, commit
 from slipstream._console.guard import AccessRules
 from slipstream._console.server import create
 from slipstream._runtime import job
-from slipstream._runtime.status import Status
+from slipstream._runtime.watching.status import Status
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from pyspark.errors import IllegalArgumentException
 
 import slipstream.functions as sf
 from moving.oracle import moving
-from slipstream._moving import analysing, functions, types
-from slipstream._moving.systems import CRS_KEY
+from slipstream._moving import analysing, sql_functions, types
+from slipstream._moving.space.systems import CRS_KEY
 
 WHERE = "TIMESTAMP '2026-05-04 08:00:00'"
 #: a call, and what its error says
@@ -69,6 +69,6 @@ def test_columns_of_two_systems_are_refused_in_analysis(trips, spark):
 
 
 def test_the_types_of_every_parameter_have_names():
-    for function in functions.FUNCTIONS:
-        assert "takes" not in functions._describe(function).describe()
+    for function in sql_functions.FUNCTIONS:
+        assert "takes" not in sql_functions._describe(function).describe()
     assert analysing.Signature("f", ((), ("Longs", "Periods"))).describe() == "(anything, timestamp or periods)"

@@ -15,7 +15,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,6 +40,7 @@ from slipstream._linear_road.tasks.toll_stages import (
     rejects_hop,
     to_arrow,
 )
+from slipstream._tools.files.locations import to_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -80,7 +80,7 @@ class Replay:
         """Return the end of a batch that starts at ``start`` now."""
         if start < self.since:
             return start + 1
-        clock = Clock.read(Path(self.clock))
+        clock = Clock.read(to_path(self.clock))
         if clock is None:
             return start
         begun = clock.now_ms() // 1000 + 1 if clock.runs else self.until
@@ -88,13 +88,13 @@ class Replay:
 
     def restart_clock(self, second: int) -> None:
         """Resume after a pause, during which the clock stood still."""
-        clock = Clock.read(Path(self.clock))
+        clock = Clock.read(to_path(self.clock))
         if clock is not None and clock.runs:
-            Clock.start(clock.speed, second).write(Path(self.clock))
+            Clock.start(clock.speed, second).write(to_path(self.clock))
 
 
 @dataclass
-class Part(InputPartition):
+class RunPart(InputPartition):
     """Some stored expressways, some copies of them, and the seconds to read."""
 
     stored: list[int]
@@ -131,7 +131,7 @@ class ReplayReader(DataSourceStreamReader):
 
     def __init__(self, replay: Replay) -> None:
         self._replay = replay
-        self._control = Control(Path(replay.control)) if replay.control else None
+        self._control = Control(to_path(replay.control)) if replay.control else None
         self._held = False
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
@@ -156,15 +156,15 @@ class ReplayReader(DataSourceStreamReader):
         if until <= since:
             return []
         if since < self._replay.since:
-            return [Part([], [], since, until)]
+            return [RunPart([], [], since, until)]
         run = open_run(self._replay.path)
         stored, copies = list(range(run.stored)), list(range(self._replay.copies))
         tasks = self._replay.tasks
         if len(stored) >= tasks:
-            return [Part(stored[k::tasks], copies, since, until) for k in range(tasks)]
-        return [Part(stored, copies[k::tasks], since, until) for k in range(min(tasks, len(copies)))]
+            return [RunPart(stored[k::tasks], copies, since, until) for k in range(tasks)]
+        return [RunPart(stored, copies[k::tasks], since, until) for k in range(min(tasks, len(copies)))]
 
-    def read(self, partition: Part) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+    def read(self, partition: RunPart) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         """Return the trains of a partition, or the opening if it has no expressways."""
         if not partition.stored:
             first = partition.since == self._replay.since - self._replay.openings

@@ -22,7 +22,7 @@ from slipstream._errors import BadArgument, SlipstreamError
 from slipstream._io.control_file import PAUSE
 from slipstream._network import yaml_files
 from slipstream._network.algebra import Network
-from slipstream._network.boxes.toll import Toll
+from slipstream._network.boxes.tolls.toll import Toll
 from slipstream._network.running.driving import drive
 from slipstream._network.running.recordings import read_table
 from slipstream._network.running.run_folder import ALL, Execution

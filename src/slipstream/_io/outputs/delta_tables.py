@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ import pyarrow.parquet as pq
 from slipstream._errors import BadInput, Unavailable, classify
 from slipstream._io.outputs.data_files import BATCH, FOLDER, Written, stored_schema
 from slipstream._io.outputs.journal import RESCUE
+from slipstream._tools.files.remote_paths import RemotePath, for_arrow
+from slipstream._tools.files.stores import explain_store
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -30,6 +33,10 @@ _KEPT = {
     "delta.logRetentionDuration": "interval 1 hours",
     "delta.deletedFileRetentionDuration": "interval 1 hours",
 }
+#: the transaction of removals, whose version is the number of rows removed so far
+_REMOVED = "slipstream-removed"
+#: how often a removal is tried that others' commits disturb
+_ATTEMPTS = 20
 
 
 @dataclass(frozen=True)
@@ -113,6 +120,63 @@ class OutputTable:
         # otherwise the next transaction of the same job is taken for a concurrent one
         self._delta.update_incremental()
 
+    @property
+    def removed(self) -> int:
+        """How many rows of committed batches were removed since: expired, or those of a forgotten vehicle."""
+        with _translate_errors(self.place):
+            return int(self._delta.transaction_version(_REMOVED) or 0)
+
+    def remove(self, where: str, last: int) -> int:
+        """Remove the rows of batches up to ``last`` that fulfil an SQL condition; returns how many there were.
+
+        The same commit records their number, so the table still agrees with the journal. Appends and compaction may
+        go on meanwhile; if one of them disturbs the removal, it is tried again.
+        """
+        from deltalake import CommitProperties, DeltaTable, Transaction
+        from deltalake.exceptions import CommitFailedError
+
+        condition = f'({where}) AND "{BATCH}" <= {last}'
+        with _translate_errors(self.place):
+            for attempt in range(_ATTEMPTS):
+                self._delta, self._last = DeltaTable(str(self.place.absolute())), {}
+                found = int(self._query(f"SELECT count(*) FROM rows WHERE {condition}")[0][0].as_py())
+                if not found:
+                    return 0
+                noted = CommitProperties(app_transactions=[Transaction(_REMOVED, self.removed + found)])
+                try:
+                    self._delta.delete(condition, commit_properties=noted)
+                    return found
+                except CommitFailedError:
+                    if attempt == _ATTEMPTS - 1:
+                        raise
+        return 0
+
+    def select(self, where: str) -> pa.Table:
+        """Return the rows that fulfil an SQL condition, with their batches."""
+        return self._query(f"SELECT * FROM rows WHERE {where}").cast(self.schema)
+
+    def _query(self, query: str) -> pa.Table:
+        from deltalake import QueryBuilder
+
+        with _translate_errors(self.place):
+            return pa.table(QueryBuilder().register("rows", self._delta).execute(query).read_all())
+
+    def drop_after(self, last: int) -> None:
+        """Delete the rows of a batch that was never committed."""
+        with _translate_errors(self.place):
+            self._delta.delete(f'"{BATCH}" > {last}')
+
+    def shred(self) -> None:
+        """Delete all files and log entries of earlier versions; nobody else may use the table meanwhile."""
+        with _translate_errors(self.place):
+            self._delta.vacuum(retention_hours=0, full=True, dry_run=False, enforce_retention_duration=False)
+            self._delta.update_incremental()
+            self._delta.create_checkpoint()
+        for entry in (self.place / "_delta_log").iterdir():
+            # entries before the checkpoint are of no use, and their statistics have values of rows
+            if (version := entry.name.partition(".")[0]).isdigit() and int(version) < self._delta.version():
+                entry.unlink()
+
     def files(self) -> list[File]:
         """Return the files of the table, oldest batches first."""
         actions = pa.table(self._delta.get_add_actions(flatten=True))
@@ -133,7 +197,7 @@ class OutputTable:
                 rows += file.rows
             elif file.first <= last and first <= file.last:
                 with read_errors(file.path):
-                    batches = pq.read_table(file.path, columns=[BATCH], partitioning=None)[BATCH]
+                    batches = pq.read_table(for_arrow(file.path), columns=[BATCH], partitioning=None)[BATCH]
                 inside = pc.and_(pc.greater_equal(batches, first), pc.less_equal(batches, last))
                 rows += int(pc.sum(inside).as_py() or 0)
         return rows
@@ -157,11 +221,12 @@ class OutputTable:
                 hint=RESCUE,
                 code="damaged-output",
             )
-        if lost := [file.path for file in self.files() if not file.path.is_file()]:
+        there = {path.name for path in self.place.iterdir()}
+        if lost := [file.path for file in self.files() if file.path.name not in there]:
             raise BadInput(
                 f"{lost[0]}: missing, but listed in the log of its table.", hint=RESCUE, code="damaged-output"
             )
-        found = self.count(0, last)
+        found = self.count(0, last) + self.removed
         if found != rows or any(file.last > last + 1 or file.first < 0 for file in self.files()):
             raise BadInput(
                 f"{self.place}: has {found:,} rows of committed batches, but the journal lists {rows:,}. "
@@ -210,6 +275,8 @@ def read_errors(file: Path) -> Iterator[None]:
             code="changed-by-others",
         ) from error
     except (OSError, pa.ArrowException) as error:
+        if isinstance(error, OSError) and (explained := explain_store(error)):
+            raise explained from error
         raise BadInput(
             f"{file}: damaged ({str(error).splitlines()[0][:200]}).", hint=RESCUE, code="damaged-output"
         ) from error
@@ -222,9 +289,25 @@ def _translate_errors(place: Path) -> Iterator[None]:
     try:
         yield
     except DeltaError as error:
+        if isinstance(place, RemotePath) and _UNREACHABLE.search(str(error)):
+            raise _report_unreachable(place, error) from error
         raise BadInput(f"{place}: {str(error).splitlines()[0][:300]}", hint=RESCUE, code="damaged-output") from error
     except OSError as error:
+        if isinstance(place, RemotePath) and _UNREACHABLE.search(str(error)):
+            raise _report_unreachable(place, error) from error
         text = error.strerror or str(error).splitlines()[0][:300]
         raise Unavailable(
             f"{place}: {text}.", hint="Nothing was lost; start the job again.", code=classify(error)
         ) from error
+
+
+#: how delta-rs says that a store does not answer
+_UNREACHABLE = re.compile(r"error sending request|retries|timed? ?out|Connection refused|connect", re.IGNORECASE)
+
+
+def _report_unreachable(place: Path, error: Exception) -> Unavailable:
+    return Unavailable(
+        f"{place}: the store does not respond ({str(error).splitlines()[0][:300]}).",
+        hint="Committed output is safe. Check the store, and run the same command again.",
+        code="store-unreachable",
+    )

@@ -1,4 +1,7 @@
-"""The journal of a job: one line per committed batch. A batch without a line was never committed."""
+"""The journal of a job: one line per committed batch. A batch without a line was never committed.
+
+In a store it is one object per batch, written only if there is none, so no two processes commit the same batch.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,8 @@ from slipstream._tools.strict_json import decode_as
 JOURNAL = "batches.jsonl"
 #: Spark's own folder in the folder of a job
 CHECKPOINT = "checkpoint"
+#: text files beside the tables, and where a batch's detail has their length
+_TEXTS = {"output.csv": "text_bytes", "rejects.csv": "rejects_bytes"}
 #: the hint for a damaged file in the folder of a job
 RESCUE = "Restore it from a backup, or start again in another --out folder."
 
@@ -37,6 +42,12 @@ class InDoubt:
 
     batch: int
     since_ms: int
+
+
+def text_lengths(batch: Batch | None) -> dict[str, int]:
+    """Return the length of each text file after a batch."""
+    detail = batch.detail if batch else {}
+    return {name: int(detail[key]) for name, key in _TEXTS.items() if detail.get(key)}
 
 
 def read_journal(folder: Path) -> list[Batch]:
@@ -71,7 +82,14 @@ class Tail:
 
 def append(folder: Path, batch: Batch) -> None:
     """Append a line; the batch is committed when this returns."""
-    append_lines(folder / JOURNAL, [asdict(batch)], durable=True)
+    try:
+        append_lines(folder / JOURNAL, [asdict(batch)], durable=True, number=batch.batch)
+    except FileExistsError as error:
+        raise BadInput(
+            f"{folder / JOURNAL}: another process has committed batch {batch.batch}.",
+            hint="Run one job per folder: stop one of the two. Nothing is lost.",
+            code="job-running",
+        ) from error
 
 
 @contextmanager

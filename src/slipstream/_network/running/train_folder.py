@@ -16,13 +16,15 @@ import pyarrow.parquet as pq
 
 from slipstream._io.formats.decoding import TYPES as ARROW
 from slipstream._io.readers.recorded_trains import train_file
+from slipstream._io.train_files import TS
 from slipstream._network.algebra import TYPES, Schema
+from slipstream._tools.files.remote_paths import RemotePath, arrow_sink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: the hidden columns of a source: arrival number and arrival time in microseconds
-SEQ, TS = "_seq", "_ts"
+#: the hidden columns of a source: beside the time of arrival, its number
+SEQ = "_seq"
 #: and, when load is shed, the places at which a tuple is dropped, one bit each
 SHED = "_shed"
 
@@ -40,6 +42,10 @@ def write_train(folder: Path, number: int, tuples: pa.Table) -> Path:
     """Write one train into a folder."""
     place = train_file(folder, number)
     place.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(place, RemotePath):  # read by number, and complete as soon as it is there
+        with arrow_sink(place) as sink:
+            pq.write_table(tuples, sink)
+        return place
     stage = place.with_name(f".{place.name}.partial")
     pq.write_table(tuples, stage)
     stamp_time(stage, number)
@@ -54,14 +60,6 @@ def set_arrivals(train: pa.Table, began: int) -> pa.Table:
 def stamp_time(train: Path, number: int) -> None:
     """Set a train's file time by its number, so that Spark reads trains in order."""
     os.utime(train, (_EPOCH + number, _EPOCH + number))
-
-
-def last_arrival(train: Path) -> int:
-    """The arrival time of a train's newest tuple, in microseconds, from the file's own statistics."""
-    found = pq.read_metadata(train)
-    place = found.schema.names.index(TS)
-    groups = [found.row_group(i) for i in range(found.num_row_groups)]
-    return max((int(group.column(place).statistics.max) for group in groups if group.num_rows), default=0)
 
 
 def open_trains(spark: SparkSession, folder: Path, schema: Schema, *, per_batch: int = 1) -> DataFrame:
