@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { firstInput, isComplete, kindOfInput, mapping, readsFeeds } from "../src/network/input";
 import { layersIn, layout, WIDTH } from "../src/network/layout";
-import { bottleneckOf, percent, sumLoads } from "../src/network/load";
+import { bottleneckOf, percent, standingOf, sumLoads } from "../src/network/load";
 import * as m from "../src/network/model";
 import { framesOf, stageOf } from "../src/network/stages";
 
@@ -38,7 +38,7 @@ describe("the layout of a long stream", () => {
   it("has at least one layer in a line", () => {
     expect(layersIn(10)).toBe(1);
     expect(layersIn(WIDTH)).toBe(1);
-    expect(layersIn(3 * WIDTH + 2 * 104)).toBe(3);
+    expect(layersIn(3 * WIDTH + 2 * 84)).toBe(3);
   });
 });
 
@@ -79,10 +79,18 @@ describe("what a source reads", () => {
 
 describe("the bottleneck", () => {
   const box = (share: number) => ({ share, busy: share / 2, rows: 10, bytes: 80 });
+  const idle = { ...box(0.7), busy: 0.02 };
   it("takes the most of the time, if that is much", () => {
     expect(bottleneckOf({ a: box(0.2), b: box(0.7), c: box(0.1) })).toBe("b");
     expect(bottleneckOf({ a: box(0.25), b: box(0.25), c: box(0.25), d: box(0.25) })).toBeUndefined();
     expect(bottleneckOf({ a: box(1) })).toBeUndefined();
+  });
+  it("is not a box that is idle most of the time", () => {
+    expect(standingOf({ a: box(0.2), b: idle }, ["b"])).toBe("busiest");
+    expect(standingOf({ a: box(0.2), b: { ...idle, busy: null } }, ["b"])).toBe("busiest");
+    expect(standingOf({ a: box(0.2), b: box(0.7) }, ["x", "b"])).toBe("bottleneck");
+    expect(standingOf({ a: box(0.2), b: box(0.7) }, ["a"])).toBe("");
+    expect(standingOf(undefined, ["a"])).toBe("");
   });
   it("is a group as well as a box", () => {
     expect(sumLoads([])).toBeUndefined();

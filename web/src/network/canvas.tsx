@@ -26,7 +26,7 @@ import { memo, type RefObject, useCallback, useEffect, useMemo, useRef, useState
 import { bytes, count, duration } from "../shared/format";
 import { layersIn, layout, type Positions, type Spot, WIDTH } from "./layout";
 import type { Inputs } from "./input";
-import { bottleneckOf, percent, sumLoads } from "./load";
+import { percent, type Standing, standingOf, sumLoads } from "./load";
 import { colour } from "../shared/theme";
 import * as m from "./model";
 import type { BoxWeight, Complaint, Drop, Flow, RunState, Stage, Verdict } from "./server";
@@ -51,7 +51,7 @@ interface Look extends Record<string, unknown> {
   badge?: string;
   note?: string;
   load?: BoxWeight | undefined;
-  isBottleneck?: boolean;
+  standing?: Standing;
 }
 type Drawn = Node<Look>;
 type Wire = Edge<{ flow?: Flow; drop?: Drop; queue?: number; busy: boolean; arc: string; side: number; target: string }>;
@@ -84,6 +84,7 @@ const LEGIBLE = 0.85;
 const SMALLEST = 0.75;
 /** around the network */
 const MARGIN = 16;
+const BELOW_TOOLS = 64;
 
 /** The layers that fit beside each other at a legible size. */
 function useLayers(canvas: RefObject<HTMLDivElement | null>): number {
@@ -104,7 +105,7 @@ async function show(flow: ReactFlowInstance<Drawn, Wire>): Promise<void> {
   const canvas = document.querySelector(".canvas");
   if (!canvas || flow.getZoom() >= LEGIBLE) return;
   const whole = flow.getNodesBounds(flow.getNodes());
-  const below = Math.max(canvas.clientHeight - whole.height * LEGIBLE, 2 * MARGIN) / 2;
+  const below = Math.max(canvas.clientHeight - whole.height * LEGIBLE, 2 * BELOW_TOOLS) / 2;
   await flow.setViewport({ x: MARGIN - whole.x * LEGIBLE, y: below - whole.y * LEGIBLE, zoom: LEGIBLE });
 }
 
@@ -305,8 +306,7 @@ function lookOf(doc: m.Doc, id: string, shapes: readonly m.Shape[], inStage: Sta
     const stages = inside.flatMap((one) => inStage.get(`boxes.${one}`) ?? []);
     const [first, last] = [Math.min(...stages), Math.max(...stages)];
     const loads = inside.flatMap((one) => run?.boxes[one] ?? []);
-    const worst = run && bottleneckOf(run.boxes);
-    const load = { ...(loads.length ? { load: sumLoads(loads) } : {}), isBottleneck: worst !== undefined && inside.includes(worst) };
+    const load = { ...(loads.length ? { load: sumLoads(loads) } : {}), standing: standingOf(run?.boxes, inside) };
     return { ...plain, ...load, title: id.slice(6), kind: "group", complaints, ...(last > first ? { badge: `stages ${first} to ${last}` } : {}), lines: [{ text: `${inside.length} boxes, double-click to zoom in`, port: "", dim: true }] };
   }
   if (id.startsWith("outside.")) return { ...plain, title: m.split(id.slice(8))[1], kind: "outside", lines: [{ text: "outside this group", port: "", dim: true }] };
@@ -331,8 +331,7 @@ function lookOf(doc: m.Doc, id: string, shapes: readonly m.Shape[], inStage: Sta
   const kind = m.kindOf(box);
   const inputs = Array.from({ length: m.sides(box) }, (_, i) => `i${i}`);
   const load = run?.boxes[name];
-  const isBottleneck = run !== undefined && bottleneckOf(run.boxes) === name;
-  return { ...base, kind, lines: linesOf(doc, name, shapes), inputs, names: m.sideNames(box), ...(box.note ? { note: box.note } : {}), ...(load ? { load, isBottleneck } : {}) };
+  return { ...base, kind, lines: linesOf(doc, name, shapes), inputs, names: m.sideNames(box), ...(box.note ? { note: box.note } : {}), ...(load ? { load, standing: standingOf(run?.boxes, [name]) } : {}) };
 }
 
 function wiresOf(doc: m.Doc, scene: Scene, run: RunState | undefined, selected: string | undefined): Wire[] {
@@ -400,7 +399,7 @@ export function Glyph({ kind }: { kind: string }) {
 
 const Piece = memo(function Piece({ data, selected }: NodeProps<Drawn>) {
   const wrong = data.complaints[0];
-  const state = `${wrong ? "wrong" : ""} ${data.understood ? "" : "waits"} ${selected ? "chosen" : ""} ${data.isBottleneck ? "bottleneck" : ""}`;
+  const state = `${wrong ? "wrong" : ""} ${data.understood ? "" : "waits"} ${selected ? "chosen" : ""} ${data.standing ?? ""}`;
   return (
     <div className={`piece ${data.kind} ${state}`} title={data.note}>
       {data.inputs.map((id, i) => (
@@ -421,8 +420,8 @@ const Piece = memo(function Piece({ data, selected }: NodeProps<Drawn>) {
         <p className="load" title="Its share of the time of all boxes, and what it remembers">
           <i style={{ width: `${Math.round(data.load.share * 100)}%` }} />
           <span>
-            {data.isBottleneck ? "bottleneck, " : ""}
-            {percent(data.load.share)} of the time{data.load.rows > 0 ? `, ${bytes(data.load.bytes)}` : ""}
+            {data.standing ? `${data.standing}, ` : ""}
+            {percent(data.load.share)} of time{data.load.rows > 0 ? `, ${bytes(data.load.bytes)}` : ""}
           </span>
         </p>
       )}

@@ -15,7 +15,7 @@ export interface Layout {
 
 export const WIDTH = 188;
 // leave room for the labels of arcs between boxes
-const ACROSS = WIDTH + 104;
+const ACROSS = WIDTH + 84;
 const BETWEEN = 36;
 /** between lines: frames of stages, and arcs that go back to the left */
 const BETWEEN_LINES = 110;

@@ -1,13 +1,30 @@
 // What boxes cost and remember: where the time goes, and which of them holds the others up.
 import type { BoxWeight } from "./server";
 
-/** A box is called the bottleneck only if a third of the time goes into it. */
+/** A box stands out only if a third of the time goes into it. */
 const LEAST = 1 / 3;
+/** It is called the bottleneck only if it works much of the time: nothing waits for a box that is idle. */
+const BUSY = 0.25;
 
 /** The box that most of the time goes into. */
-export function bottleneckOf(boxes: Readonly<Record<string, BoxWeight>>): string | undefined {
+export function busiestOf(boxes: Readonly<Record<string, BoxWeight>>): string | undefined {
   const found = Object.entries(boxes).sort(([, a], [, b]) => b.share - a.share);
   return found.length > 1 && found[0] && found[0][1].share >= LEAST ? found[0][0] : undefined;
+}
+
+/** The busiest box, if it holds the others up. */
+export function bottleneckOf(boxes: Readonly<Record<string, BoxWeight>>): string | undefined {
+  const busiest = busiestOf(boxes);
+  return busiest !== undefined && (boxes[busiest]?.busy ?? 0) >= BUSY ? busiest : undefined;
+}
+
+export type Standing = "" | "busiest" | "bottleneck";
+
+/** How a box, or a group of boxes, stands out. */
+export function standingOf(boxes: Readonly<Record<string, BoxWeight>> | undefined, names: readonly string[]): Standing {
+  if (!boxes) return "";
+  if (names.includes(bottleneckOf(boxes) ?? "")) return "bottleneck";
+  return names.includes(busiestOf(boxes) ?? "") ? "busiest" : "";
 }
 
 /** The loads of some boxes, as one. */
