@@ -206,7 +206,7 @@ export function Canvas(props: Props) {
         ariaLabelConfig={{ "node.a11yDescription.default": readOnly ? "Enter selects a box." : "Enter selects a box, arrow keys move it, Delete removes it." }}
       >
         <Background variant={BackgroundVariant.Dots} gap={24} size={1.2} />
-        <Controls showInteractive={false} />
+        <Controls showInteractive={false} position="bottom-right" orientation="horizontal" />
         <MiniMap className="minimap" style={{ width: 160, height: 100 }} nodeColor={(node) => (node.type === "stage" ? "transparent" : colour("dim"))} pannable zoomable ariaLabel="The network as a whole" />
       </ReactFlow>
     </div>
