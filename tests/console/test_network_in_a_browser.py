@@ -277,9 +277,11 @@ def test_stages_are_framed_for_the_partitions_one_chooses(
             """() => [...document.querySelectorAll('.stage, [data-id="boxes.by_car"], [data-id="boxes.by_segment"]')]
             .sort((a, b) => b.matches('.stage') - a.matches('.stage'))
             .map(element => element.getBoundingClientRect())
-            .map(({left, right}) => ({left, right}))"""
+            .map(({left, right, top, bottom}) => ({left, right, top, bottom}))"""
         )
-        assert inside["left"] < box["left"] < box["right"] < inside["right"] < beyond["left"] < later["left"]
+        assert inside["left"] < box["left"] < box["right"] < inside["right"]
+        # five layers need two lines, so the second stage is below the first
+        assert inside["top"] < box["top"] < box["bottom"] < inside["bottom"] < beyond["top"] < later["top"]
         page.locator('[data-id="boxes.by_segment"] header').click()
         expect(page.locator(".inspector")).to_contain_text("Stage 2: 4 partitions by seg")
         watched.picture("console-stages", tmp_path_factory.mktemp("pictures"))

@@ -6,7 +6,7 @@ So fifty screens cost little more than one, and the engine beside them keeps its
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -39,7 +39,7 @@ class EventFeed:
         self._grid = self._newest = -1
         self._beats: dict[int, bytes] = {}  # by the batch after which they begin
 
-    async def watch(self) -> AsyncIterator[bytes]:
+    async def watch(self) -> AsyncGenerator[bytes, None]:
         """Yield events until the console ends: first everything, then changes."""
         if not self._watchers:
             self._changed = asyncio.Condition()
