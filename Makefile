@@ -1,6 +1,6 @@
 # Slipstream. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo berlin test test-long bench lint lock audit docs clean
+.PHONY: help setup demo berlin test test-long bench lint lock audit matrix sbom release docs clean
 SHELL := /bin/bash
 
 BIN := .venv/bin
@@ -40,12 +40,20 @@ bench: $(READY) ## measure speed and memory, and print the figures with the mach
 	$(BIN)/pytest -m bench -s
 
 lock: $(READY) ## renew requirements.lock from pyproject.toml
-	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --custom-compile-command 'make lock' --group dev --all-extras pyproject.toml --output-file requirements.lock
 
 audit: $(READY) ## check all locked packages for known vulnerabilities (needs the network)
 	@scripts/audit.sh
+
+matrix: $(READY) ## the smoke suite with every supported PySpark and Python that is here
+	@scripts/matrix.sh
+
+sbom: $(READY) ## list all parts as CycloneDX, in build/sbom
+	@scripts/sbom.sh
+
+release: $(READY) ## check, test, build and tag VERSION; publishes nothing
+	@scripts/release.sh $(VERSION)
 
 docs: $(READY) ## write docs/reference from the code, and the site into build/site
 	$(BIN)/python scripts/write_reference.py

@@ -27,7 +27,7 @@ van-3,"[POINT(0 30)@2026-05-04 08:00, POINT(0 30)@2026-05-04 08:10]"
 
 #: examples with trips outside of :mod:`slipstream.functions`
 WITH_TRIPS = (
-    "slipstream._moving.functions.register",
+    "slipstream._moving.sql_functions.register",
     "slipstream._moving.mixing.check_systems",
     *(f"slipstream._api.trips.joins.{name}" for name in ("near", "meetings", "convoys", "passes")),
 )

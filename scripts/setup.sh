@@ -17,8 +17,26 @@ need() { # need PACKAGES WHY: install Debian packages or stop with the next step
   fi
 }
 
+# A source archive brings the page; then Node is not needed.
+page_is_built() {
+  local page=src/slipstream/_console/static/index.html
+  [ -f "$page" ] && [ -z "$(find web -name node_modules -prune -o -type f -newer "$page" -print -quit 2>/dev/null)" ]
+}
+
 java_major() {
   "${JAVA_HOME:+$JAVA_HOME/bin/}java" -version 2>&1 | sed -nE 's/.*version "([0-9]+).*/\1/p' | head -n 1
+}
+
+# uv installs in a fraction of pip's time. It is in the lock itself, and checks the same hashes. Where it cannot be used,
+# such as behind an index that only pip's settings name, pip does it.
+install_locked() {
+  local uv
+  uv=$(mktemp)
+  awk '/^[a-z0-9]/ { mine = /^uv==/ } mine' requirements.lock > "$uv"
+  { .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r "$uv" &&
+    .venv/bin/uv pip install --quiet --python .venv/bin/python --require-hashes -r requirements.lock; } ||
+    .venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+  rm -f "$uv"
 }
 
 command -v python3 >/dev/null || need python3 "Python 3.11 or newer is missing"
@@ -32,11 +50,13 @@ major=$( (java_major) 2>/dev/null || true)
 
 [ -x .venv/bin/python ] || python3 -m venv .venv
 echo "installing Python packages into .venv: some hundred megabytes the first time"
-.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+install_locked
 .venv/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
 # kernels that an earlier version compiled may name classes that are no longer there
 find src -name '*.nb[ci]' -delete
 .venv/bin/slipstream --version
-if can_apt && ! command -v npm >/dev/null; then need "nodejs npm" "the console's page is built with it" || true; fi
-scripts/console.sh || echo "slipstream: everything except the console's page is ready." >&2
+if ! page_is_built && can_apt && ! command -v npm >/dev/null; then
+  need "nodejs npm" "the console's page is built with it" || true
+fi
+page_is_built || scripts/console.sh || echo "slipstream: everything except the console's page is ready." >&2
 .venv/bin/slipstream prepare || echo "slipstream: Spark will start more slowly; everything works." >&2

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow.dataset as ds
 import pytest
+import yaml
 
 from linear_road.test_crashes import without_emit
 from services import SCRIPTS, service
@@ -81,3 +82,14 @@ def test_berlinmod_generated_and_queried_with_a_worker_less(cluster: str, tmp_pa
         }
     assert made["here"]["trips"]
     assert made["here"] == made["there"]
+
+
+def test_a_submitted_job_file_gives_the_answers_of_one_process(cluster: str, tmp_path: Path) -> None:
+    run, here, there = tmp_path / "run", tmp_path / "here", tmp_path / "there"
+    finish(command("simulate", "--expressways", 0.5, "--minutes", 2, "--seed", 3, "--out", run, "--master", LOCAL))
+    finish(command("toll", run, "--out", here, "--master", LOCAL))
+    body = {"command": f"toll {run} --out {there} --parallel 2", "master": cluster}
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(body | {"conf": {"spark.executor.memory": "1g"}}))
+    finish(command("submit", tmp_path / "job.yaml"))
+    assert (there / TEXT).stat().st_size > 0
+    assert without_emit(there) == without_emit(here)

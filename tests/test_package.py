@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -102,13 +103,23 @@ def test_a_source_archive_brings_its_page(hook: types.ModuleType, tmp_path: Path
     assert build["artifacts"] == ["/src/slipstream/_console/static/**"]
 
 
-def test_no_two_modules_of_one_name_are_different_things() -> None:
-    """A command, a page of the console and a box may be named after what they run; so is the public module."""
-    named_after = ("_cli", "_console/pages", "_network/boxes", "functions.py", "functions/")
-    package = ROOT / "src" / "slipstream"
-    own = [path for path in package.rglob("*.py") if not path.relative_to(package).as_posix().startswith(named_after)]
-    counts = Counter(path.stem for path in own if not path.stem.startswith("__"))
+def test_no_two_modules_have_one_name() -> None:
+    counts = Counter(
+        path.stem for path in (ROOT / "src" / "slipstream").rglob("*.py") if not path.stem.startswith("__")
+    )
     assert [name for name, count in counts.items() if count > 1] == []
+
+
+def test_no_two_classes_have_one_name() -> None:
+    texts = (path.read_text(encoding="utf-8") for path in (ROOT / "src" / "slipstream").rglob("*.py"))
+    counts = Counter(name for text in texts for name in re.findall(r"^class (\w+)", text, re.MULTILINE))
+    assert [name for name, count in counts.items() if count > 1] == []
+
+
+def test_packages_of_more_than_a_dozen_modules_have_folders() -> None:
+    packages = [path.parent for path in (ROOT / "src" / "slipstream").rglob("__init__.py")]
+    counts = {package.name: sum(path.stem != "__init__" for path in package.glob("*.py")) for package in packages}
+    assert {name: count for name, count in counts.items() if count > 12} == {}
 
 
 def test_the_examples_are_written_where_one_says(tmp_path: Path) -> None:
@@ -161,6 +172,22 @@ def test_a_bare_environment_runs_the_demo_and_the_console_from_the_wheel(tmp_pat
         done = subprocess.run(command, env=bare, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, (words, done.stderr)
     assert_serves_the_page(python.with_name("slipstream"), tmp_path, bare)
+
+
+@pytest.mark.long
+def test_a_source_archive_makes_the_same_wheel_without_node(tmp_path: Path) -> None:
+    if shutil.which("npm") is None:
+        pytest.skip("no Node here; Debian and Ubuntu: apt-get install nodejs npm")
+    build = [sys.executable, "-m", "uv", "build", "--quiet", "--out-dir", tmp_path]
+    clone = sources(tmp_path / "clone")
+    subprocess.run([*build, "--sdist", clone], check=True)
+    (archive,) = tmp_path.glob("*.tar.gz")
+    subprocess.run([*build, "--wheel", archive], env={**os.environ, "PATH": old_node(tmp_path / "bin")}, check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as packed:
+        names = set(packed.namelist())
+    code = {path.relative_to(clone / "src").as_posix() for path in (clone / "src").rglob("*.py")}
+    assert {PAGE, "slipstream/examples/networks/border.yaml", "slipstream/py.typed", *code} <= names
 
 
 DEMO = (

@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from slipstream._berlinmod.dataset import FORMAT, Dataset
+from slipstream._cli import app
 from slipstream._cuboid.log import decompress_rows
 from slipstream._cuboid.snapshots import snapshot_files
 from slipstream._errors import BadInput
@@ -22,7 +24,7 @@ from slipstream._network.running.run_folder import Execution
 from slipstream._network.state.tracked_tables import FLOAT, INTEGER, TEXT, Log, StateTable
 from slipstream._network.yaml_files import load
 from slipstream._runtime import job
-from slipstream._runtime.store import MemoryStore
+from slipstream._runtime.state.store import MemoryStore
 
 BORDER = Path(__file__).parents[1] / "examples" / "networks" / "border.yaml"
 
@@ -77,6 +79,35 @@ def test_the_folder_of_a_network_of_the_first_version_is_refused_with_advice(tmp
         (tmp_path / "run" / "state.json").unlink()
     with pytest.raises(BadInput, match=r"Slipstream 0\.1"):
         Execution.open(tmp_path / "run")
+
+
+#: what the folder of a job of version 0.1 had at its top, by kind; the files themselves are not read any more
+FOLDERS_OF_0_1 = {
+    "toll": ("checkpoint/engine.json", "checkpoint/offsets/0", "output.csv", "batches.jsonl"),
+    "network": ("network.yaml", "state.json", "outputs/alerts/part-0.parquet"),
+    "cuboid": ("snapshot/fragments.json", "snapshot/car/0.npy"),
+}
+
+
+@pytest.mark.parametrize("kind", FOLDERS_OF_0_1)
+def test_every_command_about_a_job_refuses_a_folder_of_the_first_version_and_changes_nothing(
+    tmp_path: Path, kind: str
+) -> None:
+    for name in FOLDERS_OF_0_1[kind]:
+        (tmp_path / "old" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "old" / name).write_text("{}")
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    for words in (
+        ("backup", tmp_path / "old", tmp_path / "copy"),
+        ("retain", tmp_path / "old", "--keep", "1 day"),
+        ("forget", tmp_path / "old", "--id", "7", "--end-job"),
+        ("pause", tmp_path / "old"),
+    ):
+        done = CliRunner().invoke(app, ["job", *map(str, words)])
+        assert isinstance(done.exception, BadInput), words
+        assert "Slipstream 0.1" in done.exception.message
+        assert "Finish it with that version" in done.exception.hint
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
 
 def test_state_of_a_network_that_was_written_long_ago_is_read() -> None:

@@ -53,7 +53,7 @@ def nearest(windows: ss.udf.Windows) -> Array:
 class Means:
     """Mean speeds and counts of ten weeks, found by expressway, direction, segment, day of the week and minute."""
 
-    def __init__(self, table: ss.udf.Table) -> None:
+    def __init__(self, table: ss.udf.StoredTable) -> None:
         place = [table[name] for name in ("xway", "dir", "seg", "dow", "minute")]
         keys = self._key(*place)
         order = np.argsort(keys, kind="stable")
@@ -75,7 +75,7 @@ class Means:
 
 
 def journeys(
-    xway: Array, sinit: Array, send: Array, dow: Array, tod: Array, table: ss.udf.Table
+    xway: Array, sinit: Array, send: Array, dow: Array, tod: Array, table: ss.udf.StoredTable
 ) -> tuple[Array, Array]:
     """Seconds and tolls of journeys through the mean traffic, segment by segment; masked where that is not known."""
     means = table.remember(Means)
@@ -98,12 +98,12 @@ def journeys(
 
 
 @ss.udf.scalar("bigint", tables=["means"])
-def journey_seconds(xway: Array, sinit: Array, send: Array, dow: Array, tod: Array, means: ss.udf.Table) -> Array:
+def journey_seconds(xway: Array, sinit: Array, send: Array, dow: Array, tod: Array, means: ss.udf.StoredTable) -> Array:
     """How long journeys take by the means of ten weeks; -1 where these are missing."""
     return journeys(xway, sinit, send, dow, tod, means)[0]
 
 
 @ss.udf.scalar("bigint", tables=["means"])
-def journey_toll(xway: Array, sinit: Array, send: Array, dow: Array, tod: Array, means: ss.udf.Table) -> Array:
+def journey_toll(xway: Array, sinit: Array, send: Array, dow: Array, tod: Array, means: ss.udf.StoredTable) -> Array:
     """What journeys cost by the means of ten weeks; -1 where these are missing."""
     return journeys(xway, sinit, send, dow, tod, means)[1]

@@ -27,8 +27,8 @@ def pages() -> dict[str, str]:
     rows = [(f"[{name}]({page})", first_line(import_module(name))) for name, page in MODULES.items()]
     index = (
         f"# Python API\n\n{WRITTEN}\n{table(('module', ''), rows)}\n"
-        "The [tutorial](../../python.md) shows how they work together; [stability](../../stability.md) says what may "
-        "change. Everything else is internal.\n"
+        "The [tutorial](../../tutorials/python.md) shows how they work together; [stability](../../stability.md) says "
+        "what may change. Everything else is internal.\n"
     )
     return {"api/index.md": index, **{f"api/{page}": _page(name) for name, page in MODULES.items()}}
 

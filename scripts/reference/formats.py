@@ -14,10 +14,12 @@ from slipstream._linear_road import answers, output_tables
 from slipstream._linear_road.job import toll_journal
 from slipstream._linear_road.job import toll_layout as engine
 from slipstream._linear_road.state import published
-from slipstream._moving import systems, types
+from slipstream._moving import types
+from slipstream._moving.space import systems
 from slipstream._network.running import connection_points, run_folder
 from slipstream._runtime import job
-from slipstream._trajectories import building, data
+from slipstream._trajectories import data
+from slipstream._trajectories.cutting import building
 
 
 def page() -> str:
@@ -83,7 +85,7 @@ def _history() -> tuple[str, ...]:
         "## The history of a run\n",
         layout(history),
         f"`history.json` has `format` `{history.FORMAT}`, `version` {history.VERSION} and\n",
-        fields(history.Index),
+        fields(history.HistoryIndex),
     )
 
 
@@ -92,7 +94,7 @@ def _job() -> tuple[str, ...]:
         "## The folder of a job\n",
         layout(job),
         f"`{job.FILE}`, what must stay the same from start to start:\n",
-        fields(job.Job),
+        fields(job.JobFile),
         f"A line of the journal `{outputs.JOURNAL}`:\n",
         fields(outputs.Batch),
         f"Every table has the column `{outputs.BATCH}` before those of its output. Rows of a batch that has no line "

@@ -16,10 +16,10 @@ from slipstream._cuboid import consistency
 from slipstream._io.outputs import Batch
 from slipstream._linear_road.job import summary
 from slipstream._network.quality import monitor
-from slipstream._runtime import metrics
-from slipstream._runtime.exporter import Observed, collect
-from slipstream._runtime.following import FollowedJob
-from slipstream._runtime.starts import Start
+from slipstream._runtime.watching import metrics
+from slipstream._runtime.watching.exporter import Observed, collect
+from slipstream._runtime.watching.following import FollowedJob
+from slipstream._runtime.watching.starts import Start
 
 
 def page() -> str:

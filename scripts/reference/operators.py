@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 
 from reference.tables import WRITTEN, first_line, table
-from slipstream._moving import functions
+from slipstream._moving import sql_functions
 
 #: what the columns of a kernel are called in SQL
 _TYPES = {
@@ -48,14 +48,16 @@ def page() -> str:
 
 
 def _in_sql() -> list[tuple[str, str, str]]:
-    return [(f"`{name}`", f"`{takes}`", f"`{gives}`") for name, (takes, gives, _) in functions.IN_SQL.items()]
+    return [(f"`{name}`", f"`{takes}`", f"`{gives}`") for name, (takes, gives, _) in sql_functions.IN_SQL.items()]
 
 
 def _kernels() -> list[tuple[str, str, str, str]]:
-    return [(f"`{f.name}`", ", ".join(_takes(f)), f.returns.name, first_line(f.compute)) for f in functions.FUNCTIONS]
+    return [
+        (f"`{f.name}`", ", ".join(_takes(f)), f.returns.name, first_line(f.compute)) for f in sql_functions.FUNCTIONS
+    ]
 
 
-def _takes(function: functions.Function) -> list[str]:
+def _takes(function: sql_functions.Function) -> list[str]:
     found = inspect.signature(function.compute).parameters.values()
     # lines and regions are stored alike; few operators take lines
     known = _TYPES | {"Lines": "line" if function.name in ("line_distance", "line_to_wkt") else "region"}
@@ -66,9 +68,9 @@ def _takes(function: functions.Function) -> list[str]:
 
 def _on_arrays() -> list[tuple[str, str, str]]:
     rows = []
-    for name, (returns, call, _) in functions.ON_ARROW.items():
+    for name, (returns, call, _) in sql_functions.ON_ARROW.items():
         of = getattr(call, "function", None)
-        on = "one value and each of an array" if isinstance(call, functions.Each) else "every value of an array"
+        on = "one value and each of an array" if isinstance(call, sql_functions.Each) else "every value of an array"
         words = f"`{of.name}` on {on}: an array of answers." if of else first_line(call)
         rows.append((f"`{name}`", returns.name, words))
     return rows

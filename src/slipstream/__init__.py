@@ -9,8 +9,8 @@
 
     trips = ss.trajectories("gps.csv", id="vin", time="ts", gap="5 minutes", max_speed="200 km/h")
 
-The names in ``__all__`` are the public API: docs/python.md is the tutorial, docs/stability.md says what may change.
-Everything else is internal. Names are imported when they are first used, so that importing the package is quick.
+The names in ``__all__`` are the public API; everything else is internal. docs/tutorials/python.md is its tutorial, and
+docs/stability.md says what may change. Names are imported when they are first used, so importing the package is quick.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ CODES = {
     "cancelled": "A query was cancelled, or took longer than a query may.",
     "changed-by-others": "Something other than the job has changed its tables or the files it reads.",
     "check-failed": "The work was done, and a check of its result failed.",
-    "conflict": "The console cannot do that in its present state: something is running, or nothing is.",
+    "conflict": "That cannot be done in the present state: something runs, has not finished, or is missing.",
     "conflicting-options": "Options exclude or require each other.",
     "damaged-checkpoint": "A job's checkpoint or stored state is incomplete or was changed.",
     "damaged-file": "A run, a history or a data set is incomplete or was changed.",

@@ -32,19 +32,20 @@ from slipstream._io.formats.decoding import TYPES
 from slipstream._io.outputs.destinations import Destination
 from slipstream._io.readers.user_feeds import UserFeed
 from slipstream._io.readers.user_sources import Source
+from slipstream._io.train_files import TS
 from slipstream._network.algebra import Schema
 from slipstream._network.boxes.archive import archive_boxes, to_trips
 from slipstream._network.boxes.operators import UNKNOWN
-from slipstream._network.boxes.window_functions import encode_table, to_arrow
+from slipstream._network.boxes.windows.window_functions import encode_table, to_arrow
 from slipstream._network.flow import sort_train
 from slipstream._network.planning.plan import plan
-from slipstream._network.running.train_folder import SEQ, TS
+from slipstream._network.running.train_folder import SEQ
 from slipstream._network.schemas import check
-from slipstream._network.state.stored import Table
+from slipstream._network.state.stored import StoredTable
 from slipstream._network.tasks.operators_in_spark import SuperboxStage
 from slipstream._network.tasks.parcels import DELIVERED, Load, Row
 from slipstream._network.tasks.superbox import Superbox
-from slipstream._runtime.memory import Host, put_under_one_key
+from slipstream._runtime.stages.memory import Host, put_under_one_key
 from slipstream._tools.processes.failpoints import OUTPUT_POINTS, TOPIC_POINTS, VARIABLE
 
 __all__ = [
@@ -306,7 +307,7 @@ def _superbox(job: Job) -> Superbox:
     return made
 
 
-def _sort_table(rows: Any, schema: Mapping[str, str]) -> Table:
+def _sort_table(rows: Any, schema: Mapping[str, str]) -> StoredTable:
     """A stored table as boxes see it, sorted by all columns."""
     table = rows if isinstance(rows, pa.Table) else rows.toArrow()
     return encode_table(table.sort_by([(name, "ascending") for name in schema]), schema)

@@ -25,15 +25,15 @@ from slipstream._linear_road import rules as rule_sets
 from slipstream._network import box_functions
 from slipstream._network.boxes import operators
 from slipstream._network.boxes.operators import require
-from slipstream._network.boxes.window_functions import Windows, nulls
+from slipstream._network.boxes.windows.window_functions import Windows, nulls
 from slipstream._network.column_types import SPARK_TYPES, plain_type
-from slipstream._network.state.stored import Table
+from slipstream._network.state.stored import StoredTable
 from slipstream._spark.shipping import ship
 
 if TYPE_CHECKING:
     from slipstream._network.boxes.operators import Operator
 
-__all__ = ["Table", "Windows", "atomic", "box", "fold", "nulls", "require", "scalar", "toll", "window"]
+__all__ = ["StoredTable", "Windows", "atomic", "box", "fold", "nulls", "require", "scalar", "toll", "window"]
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 BoxClass = TypeVar("BoxClass", bound="type[Operator]")
@@ -44,7 +44,7 @@ def scalar(returns: str, *, name: str = "", tables: Sequence[str] = ()) -> Calla
 
     ``returns`` is the Spark type of the result. The function gets only tuples with at least one argument that is not
     null; for all others the result is null. After its arguments it gets each of ``tables``, stored tables of the
-    network, as a :class:`Table`: a mapping from columns to arrays, sorted by all columns.
+    network, as a :class:`StoredTable`: a mapping from columns to arrays, sorted by all columns.
 
     >>> import slipstream as ss
     >>> @ss.udf.scalar("double")

@@ -15,7 +15,7 @@ import pytest
 
 import slipstream as ss
 from slipstream import functions, testing, udf
-from slipstream._moving import functions as moving
+from slipstream._moving import sql_functions as moving
 from slipstream._moving import types
 
 ROOT = Path(__file__).parents[2]

@@ -30,7 +30,7 @@ functions = {one.name for one in spark.catalog.listFunctions()}
 
 import pandas as pd
 import slipstream as ss
-from slipstream._moving.functions import names
+from slipstream._moving.sql_functions import names
 
 @ss.udf.scalar("double")
 def doubled(values):

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from linear_road.engine_in_memory import Engine, plain_trips
 from linear_road.test_exactness import worlds
 from oracles.trips import trips_of
-from slipstream._archive.ended_trips import START, Trips, as_table, parse_instant
+from slipstream._archive.ended_trips import START, EndedTrips, as_table, parse_instant
 from slipstream._archive.linear_road_trips import LOOK_EVERY, ReportRule, ReportTrips
 from slipstream._cuboid import log
 from slipstream._feeds import trains
 from slipstream._feeds.tuples import REPORT_EVERY
-from slipstream._runtime.store import MemoryStore
+from slipstream._runtime.state.store import MemoryStore
 
 
 @settings(max_examples=150)
@@ -59,7 +59,7 @@ def test_the_real_file_gives_the_oracles_trips(real_data: Path) -> None:
     assert sorted(chain.from_iterable(engine.trips)) == trips_of(lines[:60_000])
 
 
-def second(number: int, cars: range, lane: int = 1) -> trains.Train:
+def second(number: int, cars: range, lane: int = 1) -> trains.FeedTrain:
     """A report from each car."""
     vid = np.array(cars, np.int32)
     columns = {name: np.zeros(vid.size, np.int32) for name in ("spd", "dir")}
@@ -115,9 +115,9 @@ def test_trips_travel_in_pieces_and_become_moving_points() -> None:
     sizes = np.array([3, 1, 4, 2], np.int32)
     ids, reports = np.arange(4, dtype=np.int32), np.arange(10, dtype=np.int32)
     east = np.array([0, 0, 1, 1], np.uint8)
-    trips = Trips(ids, ids, sizes, east, reports, 10 * reports, (reports % 5).astype(np.uint8))
+    trips = EndedTrips(ids, ids, sizes, east, reports, 10 * reports, (reports % 5).astype(np.uint8))
     for most in (1, 3, 100):
-        pieces = [Trips.from_bytes(p.to_bytes(), p.vid.size, p.time.size) for p in trips.pieces(most)]
+        pieces = [EndedTrips.from_bytes(p.to_bytes(), p.vid.size, p.time.size) for p in trips.pieces(most)]
         assert [trip for piece in pieces for trip in plain_trips(piece)] == list(plain_trips(trips))
     row = as_table(trips, parse_instant(START)).to_pylist()[2]
     assert (row["vid"], row["xway"], row["dir"], row["Trip"]["starts"]) == (2, 2, 1, [0])

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from linear_road.delivering import deliver, delivery
-from slipstream._archive.ended_trips import Trips
+from slipstream._archive.ended_trips import EndedTrips
 from slipstream._archive.trip_tables import TRIPS as FOLDER
 from slipstream._archive.trip_tables import is_archive, read_trips
 from slipstream._errors import BadInput
@@ -22,15 +22,15 @@ from slipstream._tools.processes.failpoints import COMPACTION_POINTS, OUTPUT_POI
 BATCHES = 23
 
 
-def ended(batch: int) -> Trips:
+def ended(batch: int) -> EndedTrips:
     """Some trips of two reports, none in every seventh batch."""
     count = 0 if batch % 7 == 6 else 1 + batch % 3
     ids = 100 * batch + np.arange(count, dtype=np.int32)
     reports = np.arange(2 * count, dtype=np.int32)
-    return Trips(ids, ids, np.full(count, 2, np.int32), ids.astype(np.uint8) % 2, reports, reports, reports % 5)
+    return EndedTrips(ids, ids, np.full(count, 2, np.int32), ids.astype(np.uint8) % 2, reports, reports, reports % 5)
 
 
-def hop(trips: Trips) -> Hop:
+def hop(trips: EndedTrips) -> Hop:
     trips = trips._replace(lane=trips.lane.astype(np.uint8))
     return Hop(0, TRIPS, 0, 0, trips.time.size, trips.vid.size, trips.to_bytes())
 

@@ -29,7 +29,7 @@ from slipstream._bench.driving.driver import (
     split_by_partition,
 )
 from slipstream._bench.driving.encoders import ENCODINGS, encode_json, encode_text, find_encoding
-from slipstream._bench.driving.receivers import Destination, FolderDestination, open_destination
+from slipstream._bench.driving.receivers import FeedReceiver, FolderDestination, open_destination
 from slipstream._cli import app
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._feeds.run import Run
@@ -52,7 +52,7 @@ def exported(run: Run) -> bytes:
     return text.getvalue()
 
 
-class Recorder(Destination):
+class Recorder(FeedReceiver):
     """Notes what came when; may be slow once."""
 
     def __init__(self, slow_at: int = -1, by: float = 0) -> None:

@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 from services import service
 from slipstream._bench.driving.driver import Sent
 from slipstream._bench.rating.doors import Entry, KafkaDoor, TcpDoor
-from slipstream._bench.rating.full import Minute, plot_resources, read_samples, summarise_minutes, take_share
+from slipstream._bench.rating.full import AnsweredMinute, plot_resources, read_samples, summarise_minutes, take_share
 from slipstream._bench.rating.outside import FromOutside, judge
-from slipstream._bench.rating.programs import EngineCommand, EngineFeed, Start, TollEngine
+from slipstream._bench.rating.programs import EngineCommand, EngineFeed, EngineStart, TollEngine
 from slipstream._bench.rating.rating_page import write_rating
 from slipstream._bench.rating.resource_use import ProcessorMeter, find_listener, list_family, measure_processor_seconds
 from slipstream._bench.rating.search import Rating, Search, rate
@@ -40,7 +40,7 @@ from slipstream._feeds.run import Run
 from slipstream._feeds.tuple_text import import_text
 from slipstream._io.kafka_client import Topic
 from slipstream._io.readers.topic import messages, watermarks
-from slipstream._runtime.metrics import FILE, BatchMetrics
+from slipstream._runtime.watching.metrics import FILE, BatchMetrics
 from slipstream._tools.logs import encode_line
 
 WINDOW = TimeWindow(9600, 10_800)
@@ -265,7 +265,7 @@ def test_a_late_driver_makes_a_trial_void_even_if_answers_are_late() -> None:
 
 def test_response_times_by_minute() -> None:
     rows = [[0, 5, 99, 500], [0, 5, 1, 4000], [2, 65, 10, 700]]
-    assert summarise_minutes(rows) == [Minute(0, 100, 0.5, 0.5, 4.0), Minute(1, 10, 0.7, 0.7, 0.7)]
+    assert summarise_minutes(rows) == [AnsweredMinute(0, 100, 0.5, 0.5, 4.0), AnsweredMinute(1, 10, 0.7, 0.7, 0.7)]
 
 
 @given(st.integers(1, 2000), st.integers(1, 50))
@@ -365,10 +365,10 @@ def test_what_an_earlier_start_said_is_not_believed(small_run: Run, tmp_path: Pa
     feed = EngineFeed(Entry("tcp:127.0.0.1:1"), "text", small_run, TimeWindow(0, 4), tmp_path, tmp_path / "log")
     (tmp_path / "status.json").write_text('{"state": "running", "since": 100.0}')
     (tmp_path / "log").write_text("ready\n")
-    assert TollEngine().is_ready(feed, Start(99.0, 0))
-    assert not TollEngine().is_ready(feed, Start(101.0, 0))
-    assert EngineCommand("mine", "0").is_ready(feed, Start(99.0, 0))
-    assert not EngineCommand("mine", "0").is_ready(feed, Start(99.0, 6))
+    assert TollEngine().is_ready(feed, EngineStart(99.0, 0))
+    assert not TollEngine().is_ready(feed, EngineStart(101.0, 0))
+    assert EngineCommand("mine", "0").is_ready(feed, EngineStart(99.0, 0))
+    assert not EngineCommand("mine", "0").is_ready(feed, EngineStart(99.0, 6))
 
 
 @pytest.fixture(scope="module")

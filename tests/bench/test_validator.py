@@ -27,7 +27,7 @@ from slipstream._cli import app
 from slipstream._errors import BadArgument, BadInput, CheckFailed
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuple_text import export_text, import_text
-from slipstream._runtime.metrics import FILE, BatchMetrics
+from slipstream._runtime.watching.metrics import FILE, BatchMetrics
 from slipstream._tools.logs import encode_line
 
 Output = tuple[int, ...]

@@ -9,13 +9,13 @@ import pyarrow as pa
 
 from slipstream._bench.berlinmod.cells import ANSWERS, LATE
 from slipstream._io.chunks import CHUNK, LAST, to_arrow_stream
-from slipstream._network.boxes.window_functions import to_arrow
+from slipstream._network.boxes.windows.window_functions import to_arrow
 from slipstream._network.planning.plan import plan
 from slipstream._network.schemas import check
 from slipstream._network.tasks.operators_in_spark import SuperboxStage
 from slipstream._network.tasks.parcels import DELIVERED, Load, Row, to_frame
 from slipstream._network.tasks.superbox import Superbox
-from slipstream._runtime.memory import Host, put_under_one_key
+from slipstream._runtime.stages.memory import Host, put_under_one_key
 
 
 def run(network, table: pa.Table, cuts=(), restarts=(), crashes=()) -> dict[str, pa.Table]:

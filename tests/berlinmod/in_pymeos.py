@@ -14,8 +14,8 @@ import shapely
 
 from slipstream._berlinmod.dataset import Dataset
 from slipstream._moving.columns import read
-from slipstream._moving.motion import boxes
-from slipstream._moving.value import instant, micros
+from slipstream._moving.kernels.motion import boxes
+from slipstream._moving.moving_point import instant, micros
 
 
 def sequence(t: list[int], x: list[float], y: list[float]) -> Any:

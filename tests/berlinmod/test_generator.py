@@ -21,7 +21,7 @@ from slipstream._berlinmod.generator import (
 )
 from slipstream._berlinmod.streets import read_network
 from slipstream._errors import BadArgument
-from slipstream._moving.value import micros
+from slipstream._moving.moving_point import micros
 from slipstream._roads import paths
 
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from slipstream._berlinmod.streets import read_network
 from slipstream._berlinmod.synthetic_city import synthetic_network
 from slipstream._errors import BadArgument, BadInput
-from slipstream._moving.plane import Plane
+from slipstream._moving.space.plane import Plane
 from slipstream._roads import paths
-from slipstream._roads.graph_building import build
+from slipstream._roads.importing.graph_building import build
 from slipstream._roads.street_network import Street, StreetNetwork
 
 

@@ -19,9 +19,9 @@ from slipstream._berlinmod.layout import SAMPLES
 from slipstream._errors import BadArgument
 from slipstream._moving import MovingPoint, types
 from slipstream._moving.columns import Periods, write
-from slipstream._moving.functions import FUNCTIONS, ON_ARROW
-from slipstream._moving.value import to_arrow
-from slipstream._roads.graph_building import build
+from slipstream._moving.moving_point import to_arrow
+from slipstream._moving.sql_functions import FUNCTIONS, ON_ARROW
+from slipstream._roads.importing.graph_building import build
 from slipstream._roads.street_network import Street
 
 operators = {**{f.name: f for f in FUNCTIONS}, **{name: call for name, (_, call, _) in ON_ARROW.items()}}

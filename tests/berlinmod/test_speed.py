@@ -22,9 +22,9 @@ from slipstream._berlinmod.exchange.export import export
 from slipstream._berlinmod.generator import GeneratorPlan, generate
 from slipstream._berlinmod.streets import read_network
 from slipstream._berlinmod.synthetic_city import synthetic_network
-from slipstream._moving import functions
+from slipstream._moving import sql_functions
 from slipstream._moving.columns import read
-from slipstream._moving.value import MovingPoint, to_arrow
+from slipstream._moving.moving_point import MovingPoint, to_arrow
 
 pytestmark = pytest.mark.bench
 SCALES = [float(scale) for scale in os.environ.get("SLIPSTREAM_BERLINMOD_SCALES", "0.05").split(",")]
@@ -34,7 +34,7 @@ OBA_SECONDS = float(os.environ.get("SLIPSTREAM_BERLINMOD_OBA_SECONDS", "240"))
 PYMEOS_MOST, MOBILITYDB_MOST = 0.05, 0.2
 #: how often the queries run again
 ROUNDS = int(os.environ.get("SLIPSTREAM_BERLINMOD_ROUNDS", "8"))
-OPERATORS = {f.name: f for f in functions.FUNCTIONS}
+OPERATORS = {f.name: f for f in sql_functions.FUNCTIONS}
 
 
 @dataclass

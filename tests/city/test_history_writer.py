@@ -20,7 +20,7 @@ from slipstream._city import history_writer as making
 from slipstream._city.history_writer import draw_toll_rows, export_csv, make_history
 from slipstream._city.past import demand, fill_segment_day, profile, speed_with_cars, stream
 from slipstream._errors import BadArgument, BadInput, Unavailable
-from slipstream._feeds.history import History, Index, day_of_week
+from slipstream._feeds.history import History, HistoryIndex, day_of_week
 from slipstream._feeds.run import ExpresswayWriter, Manifest, Run, staged_run
 from slipstream._feeds.tuple_text import import_text
 from slipstream._feeds.tuples import SCHEMA
@@ -244,7 +244,7 @@ def test_an_array_of_another_shape_is_refused(copy: Run) -> None:
     np.save(copy.path / "history" / "arrays/tolls.npy", np.zeros(3))
     checks = index.checks | {"arrays/tolls.npy": making.digest_file(copy.path / "history" / "arrays/tolls.npy")}
     changed = dataclasses.replace(index, checks=checks)
-    assert isinstance(changed, Index)
+    assert isinstance(changed, HistoryIndex)
     (copy.path / "history" / "history.json").write_text(changed.to_json())
     with pytest.raises(BadInput, match=r"float64 \(3,\), expected uint16 \(1200, 69\)"):
         _ = History.open(copy).tolls

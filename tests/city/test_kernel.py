@@ -57,7 +57,7 @@ def test_drivers_slow_down_where_they_see_an_accident_and_where_they_are_told_of
     assert kernel.speed_limit(wrecks, near) == kernel.FREE
 
 
-def drive(traffic: Traffic, seed: int, direction: int) -> tuple[kernel.Road, np.ndarray]:
+def drive(traffic: Traffic, seed: int, direction: int) -> tuple[kernel.DirectionState, np.ndarray]:
     """Simulate one direction, looking at the order of the cars every minute; returns the road and all reports."""
     trips, plan = plan_trips(traffic, seed, 0, direction), plan_accidents(traffic, seed, 0, direction)
     room = trips.start.size + 1
@@ -100,12 +100,12 @@ def test_any_traffic_keeps_the_rules_of_reporting(
 
 
 @pytest.fixture(scope="module")
-def busy() -> kernel.Road:
+def busy() -> kernel.DirectionState:
     """Twenty minutes of heavy traffic with accidents."""
     return drive(Traffic(minutes=20, demand=5.0, accident_every=4), 5, EAST)[0]
 
 
-def check_order(road: kernel.Road) -> None:
+def check_order(road: kernel.DirectionState) -> None:
     """Cars of a lane stand from the front to the back, and never within each other unless they crashed."""
     for lane in range(3):
         cars = road.lanes[lane, : road.counts[lane]]
@@ -116,7 +116,7 @@ def check_order(road: kernel.Road) -> None:
         assert np.count_nonzero(gaps[whole] < kernel.LENGTH) <= 2
 
 
-def test_no_car_is_lost_or_doubled(busy: kernel.Road) -> None:
+def test_no_car_is_lost_or_doubled(busy: kernel.DirectionState) -> None:
     lanes = [busy.lanes[lane, : busy.counts[lane]] for lane in range(3)]
     ramps = [busy.ramps[s, : busy.ramp_counts[s]] for s in range(100)]
     held = np.concatenate([*lanes, *ramps, busy.leaving[: busy.counts[3]], busy.free[: busy.counts[4]]])

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from commands import Slipstream
-from slipstream._cli import history, toll
 from slipstream._cli.common import configuration, input_options
-from slipstream._cli.linear_road import simulate
+from slipstream._cli.linear_road import history_command, simulate_command, toll_command
 from slipstream._spark import session
 
 
@@ -70,7 +69,7 @@ def test_defaults_are_of_all_commands_or_of_one(
     slipstream: Slipstream, here: Path, monkeypatch: pytest.MonkeyPatch, started: list[dict[str, Any]]
 ) -> None:
     made: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(simulate, "_is_of", lambda *given: made.append(given))
+    monkeypatch.setattr(simulate_command, "_is_of", lambda *given: made.append(given))
     (here / "slipstream.toml").write_text("[defaults]\nseed = 5\n\n[defaults.simulate]\nminutes = 2\n")
     slipstream("simulate", "-o", "run", "--json")
     assert started
@@ -96,7 +95,7 @@ def test_kafka_settings_come_before_those_of_the_command_line(
 ) -> None:
     asked: list[list[str]] = []
     monkeypatch.setattr(input_options, "read_settings", lambda texts: asked.append(texts) or ())
-    monkeypatch.setattr(toll, "run_job", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(toll_command, "run_job", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     (here / "feed.dat").touch()
     (here / "other.toml").write_text('[kafka]\nsecurity.protocol = "SSL"\n"ssl.ca.location" = "ca.pem"\n')
     slipstream("toll", "feed.dat", "-o", "out", "--config", "other.toml", "--kafka-config", "security.protocol=SASL")
@@ -161,7 +160,9 @@ def test_processes_that_a_command_starts_read_the_same_file(
     slipstream: Slipstream, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str | None] = []
-    monkeypatch.setattr(history, "_find_known", lambda *_, **__: seen.append(os.environ.get(configuration.VARIABLE)))
+    monkeypatch.setattr(
+        history_command, "_find_known", lambda *_, **__: seen.append(os.environ.get(configuration.VARIABLE))
+    )
     (here / "mine.toml").write_text("")
     from slipstream._feeds.tuple_text import import_text
 

@@ -13,15 +13,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from commands import Slipstream
-from slipstream._cli.cuboid import _print_rows
+from slipstream._cli.cuboid_command import _print_rows
 from slipstream._cuboid import declare
 from slipstream._cuboid.consistency import Moment, compute_figures
 from slipstream._cuboid.fragment_state import QUERY, FragmentState, as_table, make_empty_rows
 from slipstream._cuboid.query.sql import Query
 from slipstream._cuboid.snapshots import snapshot_files
 from slipstream._io import outputs
-from slipstream._runtime.metrics import FILE, BatchMetrics
-from slipstream._runtime.store import MemoryStore
+from slipstream._runtime.state.store import MemoryStore
+from slipstream._runtime.watching.metrics import FILE, BatchMetrics
 from slipstream._spark import session
 from slipstream._tools.logs import encode_line
 

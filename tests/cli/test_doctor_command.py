@@ -8,31 +8,60 @@ from pathlib import Path
 import pytest
 
 from commands import Slipstream
-from slipstream._cli.machine import doctor
+from slipstream._cli.machine import doctor_command
 from slipstream._cli.machine.bug_report import redact
 
 
 def test_it_looks_at_what_the_console_and_kafka_need(slipstream: Slipstream) -> None:
     looked_at = {finding["what"] for finding in slipstream("doctor", "--json").json["findings"]}
-    assert looked_at >= {"Java", "/dev/shm", "Console's page", "Node", "Port of Kafka"}
+    assert looked_at >= {"Java", "/dev/shm", "Huge pages", "Storage", "Console's page", "Node", "Port of Kafka"}
 
 
 def test_what_is_optional_does_not_fail(slipstream: Slipstream, monkeypatch: pytest.MonkeyPatch) -> None:
-    fine = doctor.Finding("Java", "17", good=True)
-    spare = doctor.Finding("Node", "missing", good=False, todo="Install it.", optional=True)
-    monkeypatch.setattr(doctor, "examine", lambda _: [fine, spare])
+    fine = doctor_command.Finding("Java", "17", good=True)
+    spare = doctor_command.Finding("Node", "missing", good=False, todo="Install it.", optional=True)
+    monkeypatch.setattr(doctor_command, "examine", lambda *_: [fine, spare])
     done = slipstream("doctor")
     assert done.code == 0
     assert "Install it." in done.out
-    monkeypatch.setattr(doctor, "examine", lambda _: [doctor.Finding("Java", "8", good=False, todo="Install Java 17.")])
+    monkeypatch.setattr(
+        doctor_command, "examine", lambda *_: [doctor_command.Finding("Java", "8", good=False, todo="Install Java 17.")]
+    )
     assert slipstream("doctor").code == 4
 
 
 def test_a_port_in_use_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        assert doctor.look_at_port("Port", port).found == f"{port}: something listens there"
-    assert doctor.look_at_port("Port", port).found == f"{port}: free"
+        assert doctor_command.look_at_port("Port", port).found == f"{port}: something listens there"
+    assert doctor_command.look_at_port("Port", port).found == f"{port}: free"
+
+
+def test_storage_that_cannot_be_written_or_locked_is_refused_with_advice(tmp_path: Path) -> None:
+    assert doctor_command.look_at_storage(tmp_path).good
+    assert not list(tmp_path.iterdir())
+    found = doctor_command.look_at_storage(tmp_path / "missing")
+    assert (found.good, found.optional) == (False, False)
+    assert "NFS 4" in found.todo
+
+
+@pytest.mark.parametrize(
+    ("text", "good"), [("always within_size advise [never] deny force", False), ("always [advise] never", True)]
+)
+def test_huge_pages_are_read_from_the_kernels_setting(tmp_path: Path, text: str, good: bool) -> None:
+    (tmp_path / "shmem_enabled").write_text(text)
+    found = doctor_command.look_at_huge_pages(tmp_path / "shmem_enabled")
+    assert (found.good, found.optional) == (good, True)
+    assert doctor_command.look_at_huge_pages(tmp_path / "missing").good
+
+
+def test_a_broker_that_does_not_answer_is_named(slipstream: Slipstream) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    done = slipstream("doctor", "--kafka", f"127.0.0.1:{port}", "--json")
+    assert done.code == 4
+    (kafka,) = [finding for finding in done.json["findings"] if finding["what"] == "Kafka"]
+    assert str(port) in kafka["found"]
 
 
 def test_a_report_has_the_machine_and_the_job_and_no_secrets(

@@ -22,7 +22,7 @@ from slipstream._berlinmod.dataset import DatasetManifest, write_manifest
 from slipstream._cli import app
 from slipstream._feeds.tuple_text import import_text
 from slipstream._moving import MovingPoint
-from slipstream._moving.value import to_arrow
+from slipstream._moving.moving_point import to_arrow
 from slipstream._network import yaml_files
 from slipstream._network.running.run_folder import Execution
 from slipstream._spark import session

@@ -10,7 +10,7 @@ import pytest
 from commands import Slipstream
 from slipstream._cli.common.overwriting import clear, clear_job, replacing
 from slipstream._errors import BadArgument
-from slipstream._runtime.job import LOCK, Job
+from slipstream._runtime.job import LOCK, JobFile
 
 LINE = "0,0,107,32,0,0,0,10,53320,-1,-1,-1,-1,-1,-1\n"
 
@@ -52,7 +52,7 @@ def test_what_is_not_ours_stays(tmp_path: Path) -> None:
 
 def test_a_job_is_deleted_unless_it_runs(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    Job("toll", 1, {}).write(out)
+    JobFile("toll", 1, {}).write(out)
     clear_job(out, False)
     assert out.exists()
     with (out / LOCK).open("ab") as held:

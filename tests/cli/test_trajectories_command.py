@@ -10,7 +10,7 @@ import pytest
 
 import slipstream as ss
 from commands import Slipstream
-from slipstream._moving.systems import CRS_KEY
+from slipstream._moving.space.systems import CRS_KEY
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,7 +22,18 @@ from slipstream._cli.common.usage import RENAMED
         ("history run --force", "No such option: --force.", "It is --overwrite now."),
         ("toll x --out y --spee 3", "No such option: --spee.", "Did you mean --silence or --speed?"),
         ("toll x", "Missing option '--out' / '-o'.", "`slipstream toll --help` shows how to use it."),
-        ("rate --max 0", "Invalid value for '--max'", "`slipstream rate --help` shows how to use it."),
+        ("rate --max 0", "--max 0: must be at least 1.", "`slipstream rate --help` shows how to use it."),
+        (
+            "toll x -o out --lateness x",
+            "--lateness x: not a whole number.",
+            "`slipstream toll --help` shows how to use it.",
+        ),
+        (
+            "drive r --to csv: --speed fast",
+            "--speed fast: not a number.",
+            "`slipstream drive --help` shows how to use it.",
+        ),
+        ("export r -o x --format xml", "--format xml: 'xml' is not one of 'linear-road'.", "shows how to use it."),
         ("tol", "No such command 'tol'. Did you mean 'toll'?", "`slipstream --help` shows how to use it."),
     ],
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from commands import Slipstream
-from slipstream._cli.machine import examples
+from slipstream._cli.machine import examples_command
 from slipstream._errors import BadArgument
 from slipstream._tools.progress import say
 
@@ -22,7 +22,7 @@ def talkative(monkeypatch: pytest.MonkeyPatch) -> None:
         logging.getLogger("library").info("a detail")
         print("result")
 
-    monkeypatch.setattr(examples, "show", show)
+    monkeypatch.setattr(examples_command, "show", show)
 
 
 @pytest.mark.usefixtures("talkative")

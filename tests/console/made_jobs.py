@@ -8,14 +8,14 @@ import pyarrow as pa
 
 from slipstream._io import outputs
 from slipstream._io.outputs import Outputs
-from slipstream._runtime.job import Job
+from slipstream._runtime.job import JobFile
 
 CARS = pa.schema([("vid", pa.int64()), ("speed", pa.float64())])
 
 
 def begun(folder: Path, kind: str = "network") -> Outputs:
     """A job that has not committed anything."""
-    made = Job(kind, 1, {"source": "cars.csv"}, {"parallel": 2})
+    made = JobFile(kind, 1, {"source": "cars.csv"}, {"parallel": 2})
     made.write(folder)
     return Outputs(folder, made.id, {"fast": CARS, "rejects": pa.schema([("line", pa.string())])})
 

@@ -17,7 +17,7 @@ from slipstream._linear_road.state.accounts import Accounts
 from slipstream._linear_road.state.past_queries import Past
 from slipstream._linear_road.state.toll_fragment import TollFragment
 from slipstream._linear_road.tasks.toll_stages import Hop, account_stage, toll_stage
-from slipstream._runtime import metrics
+from slipstream._runtime.watching import metrics
 from slipstream._tools.logs import append_lines
 
 #: milliseconds after the end of a second at which its answers become visible

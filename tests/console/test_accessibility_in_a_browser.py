@@ -16,9 +16,9 @@ from console.browsing import Watched, chromium
 from console.made_jobs import begun, commit
 from console.serving import served
 from slipstream._archive.trip_tables import mark_linear_city
-from slipstream._moving.value import MovingPoint, to_arrow
-from slipstream._runtime.starts import record_start
-from slipstream._runtime.status import Status
+from slipstream._moving.moving_point import MovingPoint, to_arrow
+from slipstream._runtime.watching.starts import record_start
+from slipstream._runtime.watching.status import Status
 
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 BORDER = Path(__file__).parents[2] / "examples" / "networks" / "border.yaml"

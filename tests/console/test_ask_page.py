@@ -27,9 +27,9 @@ from slipstream._cuboid.query.one_off import run_query
 from slipstream._cuboid.snapshots.snapshot import Snapshot
 from slipstream._io import outputs
 from slipstream._io.outputs import Outputs
-from slipstream._moving.value import MovingPoint, to_arrow
+from slipstream._moving.moving_point import MovingPoint, to_arrow
 from slipstream._network.running.filling import build_network, fill
-from slipstream._runtime.job import Job
+from slipstream._runtime.job import JobFile
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, workspace: Path) -> Path:
         commit(made, folder / "cars", batch, [(100 * batch + n, float(n)) for n in range(100)])
     drives = [MovingPoint.of([[(START + timedelta(seconds=k), 10.0 * k * n, 0.0) for k in range(9)]]) for n in (1, 2)]
     trips = pa.table({"vid": [1, 2], "Trip": to_arrow(drives)})
-    archive = Job("archive", 1, {})
+    archive = JobFile("archive", 1, {})
     archive.write(folder / "trips")
     committed = Outputs(folder / "trips", archive.id, {"trips": trips.schema})
     committed.commit(0, [outputs.write(folder / "trips", "trips", trips, 0)], tuples=18)

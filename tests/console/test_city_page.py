@@ -19,7 +19,7 @@ from slipstream._console.live.notices import read_batch_answers
 from slipstream._feeds.run import Run
 from slipstream._linear_road.answers import BALANCE, LIMITS
 from slipstream._linear_road.job.toll_journal import read_journal
-from slipstream._runtime import status
+from slipstream._runtime.watching import status
 
 
 def look(page: TestClient, second: int) -> dict[str, Any]:

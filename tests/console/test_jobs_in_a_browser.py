@@ -27,10 +27,10 @@ from slipstream._network import yaml_files
 from slipstream._network.running.driving import drive
 from slipstream._network.running.filling import build_network, fill
 from slipstream._network.running.run_folder import ALL, Execution
-from slipstream._runtime import metrics
-from slipstream._runtime.metrics import BatchMetrics
-from slipstream._runtime.starts import record_start
-from slipstream._runtime.status import Status, report_status
+from slipstream._runtime.watching import metrics
+from slipstream._runtime.watching.metrics import BatchMetrics
+from slipstream._runtime.watching.starts import record_start
+from slipstream._runtime.watching.status import Status, report_status
 from slipstream._tools.logs import append_lines
 
 STOCKS = """CREATE CUBOID stock (stock_id INT KEY, price FLOAT AST(8));
@@ -183,7 +183,7 @@ def test_a_job_is_started_from_the_form_and_from_yaml(tmp_path: Path) -> None:
         form.get_by_role("combobox", name="Network").select_option("border.yaml")
         form.get_by_label("Source feed").fill("cars.csv")
         form.get_by_label("Folder").fill("mine")
-        yaml = form.get_by_role("textbox", name="The same as YAML; edit either")
+        yaml = form.get_by_role("textbox", name="The same as YAML (edit either)")
         expect(yaml).to_have_value("job: network\nout: mine\nnetwork: border.yaml\ninputs:\n  feed: cars.csv\n")
         yaml.fill("job: network\nout: wrong\nnetwork: border.yaml\ninputs: {nobody: cars.csv}\nparallel: two\n")
         form.get_by_role("button", name="Start").click()

@@ -20,7 +20,7 @@ from slipstream._console import shared_answers
 from slipstream._console.guard import AccessRules
 from slipstream._console.server import create
 from slipstream._runtime import job
-from slipstream._runtime.status import Status
+from slipstream._runtime.watching.status import Status
 
 
 @pytest.fixture

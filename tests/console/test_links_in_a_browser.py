@@ -15,7 +15,7 @@ from console.browsing import Watched, chromium
 from console.serving import served
 from slipstream._archive.trip_tables import mark_linear_city
 from slipstream._feeds.run import Run
-from slipstream._moving.value import MovingPoint, to_arrow
+from slipstream._moving.moving_point import MovingPoint, to_arrow
 
 BORDER = Path(__file__).parents[2] / "examples" / "networks" / "border.yaml"
 

@@ -29,8 +29,8 @@ from jsonschema import Draft202012Validator, FormatChecker
 from slipstream._console.guard import AccessRules
 from slipstream._console.moving_features import feature_routes
 from slipstream._console.server import create
-from slipstream._moving.systems import System
-from slipstream._moving.value import MovingPoint, to_arrow
+from slipstream._moving.moving_point import MovingPoint, to_arrow
+from slipstream._moving.space.systems import System
 from slipstream._trajectories import data
 
 HERE = "http://127.0.0.1:8321"

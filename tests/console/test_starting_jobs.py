@@ -23,9 +23,9 @@ from slipstream._console.jobs.specification import JobSpecification, make_comman
 from slipstream._console.server import create
 from slipstream._console.workspace import Workspace
 from slipstream._errors import BadInput, SlipstreamError
-from slipstream._runtime import starts
-from slipstream._runtime.job import Job
-from slipstream._runtime.status import Status
+from slipstream._runtime.job import JobFile
+from slipstream._runtime.watching import starts
+from slipstream._runtime.watching.status import Status
 from slipstream._tools.logs import append_lines
 
 BORDER = Path(__file__).parents[2] / "examples" / "networks" / "border.yaml"
@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
     for name in ("cars.csv", "feed.dat", "arriving/1.csv"):
         (inside / name).write_text("time,vid\n1,2\n")
     (tmp_path / "secret.csv").write_text("classified\n")
-    Job("toll", 1, {}).write(inside / "tolls")
+    JobFile("toll", 1, {}).write(inside / "tolls")
     return inside
 
 

@@ -19,8 +19,8 @@ from slipstream._berlinmod.dataset import MCAR, MTRIP, DatasetManifest, write_ma
 from slipstream._console.guard import AccessRules
 from slipstream._console.server import create
 from slipstream._io import outputs
-from slipstream._moving.value import MovingPoint, to_arrow
-from slipstream._runtime.job import Job
+from slipstream._moving.moving_point import MovingPoint, to_arrow
+from slipstream._runtime.job import JobFile
 
 HERE = "http://127.0.0.1:8321"
 DAY = datetime(2007, 5, 28, tzinfo=UTC)
@@ -65,7 +65,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
     other = pa.table({"id": [1]})
     for job, tables in (("fleet", {"journeys": named, "alerts": other}), ("two", {"cars": named, "vans": named[:1]})):
         out = folder / job
-        Job("network", 1, {}).write(out)
+        JobFile("network", 1, {}).write(out)
         committed = outputs.Outputs(out, "id", {name: table.schema for name, table in tables.items()})
         committed.commit(0, [outputs.write(out, name, table, 0) for name, table in tables.items()])
     return folder

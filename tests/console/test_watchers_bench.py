@@ -22,7 +22,7 @@ from measure import machine
 from slipstream._city.simulate import simulate
 from slipstream._city.traffic import Traffic
 from slipstream._io.outputs import read_journal
-from slipstream._runtime import metrics
+from slipstream._runtime.watching import metrics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,8 +15,8 @@ from playwright.sync_api import Page, expect
 from console.browsing import Watched, chromium
 from console.serving import served
 from slipstream._archive.trip_tables import mark_linear_city
-from slipstream._moving.value import MovingPoint, to_arrow
-from slipstream._runtime import metrics
+from slipstream._moving.moving_point import MovingPoint, to_arrow
+from slipstream._runtime.watching import metrics
 from slipstream._tools.logs import append_lines, read_lines
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "networks"

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from console.conftest import HERE, OURS
 from slipstream._cli import app
-from slipstream._cli.console import _open_workspace
+from slipstream._cli.console_command import _open_workspace
 from slipstream._console import workspace
 from slipstream._console.errors import Conflict, NotFound
 from slipstream._console.guard import AccessRules

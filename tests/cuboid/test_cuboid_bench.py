@@ -32,7 +32,7 @@ from slipstream._linear_road.state.accounts import ACCOUNT
 from slipstream._linear_road.state.cars import CAR as TOLLED
 from slipstream._linear_road.state.published import CAR
 from slipstream._network.running.filling import build_network, fill
-from slipstream._runtime import shared_arrays
+from slipstream._runtime.state import shared_arrays
 from slipstream._spark import session
 
 if TYPE_CHECKING:

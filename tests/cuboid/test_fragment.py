@@ -18,8 +18,8 @@ from slipstream._cuboid.fragment import EMPTY, Fragment, index_all
 from slipstream._cuboid.log import DeltaLog, decompress_rows
 from slipstream._cuboid.schema import AST, Plain, Schema
 from slipstream._errors import BadArgument, BadInput
-from slipstream._runtime import shared_arrays
-from slipstream._runtime.store import MemoryStore
+from slipstream._runtime.state import shared_arrays
+from slipstream._runtime.state.store import MemoryStore
 
 CAR = Schema("CAR", (AST("speed", "i4", 4), Plain("lane", "u1")))
 TIMED = Schema("TIMED", (Plain("time", "i4"),))

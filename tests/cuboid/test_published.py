@@ -26,7 +26,7 @@ from slipstream._linear_road.job.toll_layout import ANSWERS, TEXTS, Layout
 from slipstream._linear_road.tasks import publishing
 from slipstream._linear_road.tasks.publishing import PublishingAccountStage, PublishingTollStage, prepare
 from slipstream._linear_road.tasks.toll_stages import MATCHES, NAMES, Hop, decode_matches, divide_by_fragment
-from slipstream._runtime.store import MemoryStore
+from slipstream._runtime.state.store import MemoryStore
 
 LAYOUT = Layout("test", "test", "2004", 0, ANSWERS, "", -1, (0, 1), (0, 1), 2)
 QUERIES = (

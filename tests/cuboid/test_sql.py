@@ -19,7 +19,7 @@ from slipstream._cuboid import declare
 from slipstream._cuboid.fragment import Fragment
 from slipstream._cuboid.query import stream_functions
 from slipstream._cuboid.query.access import Ring
-from slipstream._cuboid.query.relations import Arrivals, Rows, append_rows
+from slipstream._cuboid.query.relations import ArrivedTuples, Rows, append_rows
 from slipstream._cuboid.query.sql import Query
 from slipstream._cuboid.query.stream_functions import Pattern, atomic, correlation
 from slipstream._errors import BadArgument
@@ -127,7 +127,7 @@ def fragments(rows: list[tuple[int, ...]], parts: int) -> tuple[list[Fragment], 
     return made, plain
 
 
-def arrive(fragment: Fragment, table: Any) -> Arrivals:
+def arrive(fragment: Fragment, table: Any) -> ArrivedTuples:
     columns = {name: table[:, place].astype(CAR.dtype[name].base) for place, name in enumerate(CAR.names, 1)}
     shown = append_rows(fragment, table[:, 0].astype(np.int64), columns, show=True)
     assert shown is not None

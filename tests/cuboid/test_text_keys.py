@@ -25,7 +25,7 @@ from slipstream._errors import BadArgument, BadInput
 from slipstream._feeds.text_ids import assign_parts
 from slipstream._io.outputs.journal import Batch, append
 from slipstream._network.boxes.cuboids import KeptCuboid
-from slipstream._runtime.store import MemoryStore
+from slipstream._runtime.state.store import MemoryStore
 
 DEPTH, PARTS = 3, 2
 TEXT = "CREATE CUBOID car (vin STRING KEY, speed INT AST(3), lane INT)"

@@ -20,7 +20,7 @@ from slipstream._cuboid.query.stream_functions import Pattern
 from slipstream._cuboid.schema import AST, Plain, Schema
 from slipstream._cuboid.snapshots import snapshot_files
 from slipstream._feeds.clock import Clock
-from slipstream._feeds.history import History, Index, digest_file
+from slipstream._feeds.history import History, HistoryIndex, digest_file
 from slipstream._feeds.lane_parcels import end_lanes, make_parcel
 from slipstream._feeds.parse import parse_text
 from slipstream._feeds.run import Run
@@ -31,8 +31,8 @@ from slipstream._linear_road.job.toll_journal import Detail, read_journal
 from slipstream._linear_road.job.toll_layout import STATE_VERSION, Layout
 from slipstream._linear_road.tasks.intake import Intake
 from slipstream._runtime import job
-from slipstream._runtime.job import Job
-from slipstream._runtime.store import MemoryStore
+from slipstream._runtime.job import JobFile
+from slipstream._runtime.state.store import MemoryStore
 
 CAR = Schema("CAR", (AST("speed", "u1", 6), Plain("lane", "u1")), key="vid")
 
@@ -54,7 +54,7 @@ class Runs:
         self.array = array.read_bytes()
         xways = tuple(e.xway for e in self.run.manifest.expressways)
         checks = {"arrays/tolls.npy": digest_file(array)}
-        index = Index(1, xways, self.run.manifest.vid_stride, 2, {"tolls": 3}, checks)
+        index = HistoryIndex(1, xways, self.run.manifest.vid_stride, 2, {"tolls": 3}, checks)
         self.index = index.to_json().encode()
         (history / "history.json").write_bytes(self.index)
 
@@ -123,7 +123,7 @@ class Engine:
         self._snapshot = self._out / "snapshot"
         fixed = {"source": "run first", "rules": "2004", "lateness": 60, "outputs": "answers", "start": "", "until": -1}
         keys = {"fragments": [0, 5], "shards": [0, 5], "partitions": 2}
-        self.layout = json.dumps(asdict(Job("toll", STATE_VERSION, fixed, keys, "an id"))).encode()
+        self.layout = json.dumps(asdict(JobFile("toll", STATE_VERSION, fixed, keys, "an id"))).encode()
         self.clock = json.dumps(asdict(Clock(1.0, 1_700_000_000_000, 30))).encode()
         details = [
             Detail(30 * n, 31_000 * n, [[0, 30 * n, 2, 900]], [n, 3, 7, 31], 0, 100 * n, 10 * n) for n in range(4)
@@ -233,7 +233,7 @@ class Jobs:
 
     def __init__(self, scratch: Path) -> None:
         self._out = scratch / "job"
-        job.Job("cuboid", 1, {"lateness": 60}, {"labels": [0, 3]}).write(self._out)
+        job.JobFile("cuboid", 1, {"lateness": 60}, {"labels": [0, 3]}).write(self._out)
         committed = outputs.Outputs(self._out, "made", {"found": pa.schema([("x", pa.int64())])})
         for number in range(3):
             written = outputs.write(self._out, "found", pa.table({"x": [number, 7]}), number)
@@ -246,7 +246,7 @@ class Jobs:
     def with_job(self, data: bytes) -> str:
         """What the job is."""
         (self._out / job.FILE).write_bytes(data)
-        found = job.Job.read(self._out)
+        found = job.JobFile.read(self._out)
         assert type(found.state_version) is int
         assert all(isinstance(part, dict) for part in (found.settings, found.layout))
         return ACCEPTED

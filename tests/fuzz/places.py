@@ -17,10 +17,10 @@ from slipstream._berlinmod.streets import read_network, secondo_regions
 from slipstream._city.sumo import import_sumo, read_map
 from slipstream._feeds.parse import judge
 from slipstream._feeds.tuples import FIELDS
-from slipstream._moving.formats import from_mfjson, from_wkt, to_mfjson, to_wkt
-from slipstream._moving.plane import Plane
-from slipstream._moving.tracks import read_csv, read_gpx
-from slipstream._moving.value import MovingPoint
+from slipstream._moving.exchange.tracks import read_csv, read_gpx
+from slipstream._moving.exchange.trip_texts import from_mfjson, from_wkt, to_mfjson, to_wkt
+from slipstream._moving.moving_point import MovingPoint
+from slipstream._moving.space.plane import Plane
 
 DAY = datetime(2007, 5, 28, 8, tzinfo=UTC)
 TRIP = MovingPoint.of(

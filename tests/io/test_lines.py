@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from slipstream._errors import BadInput
 from slipstream._feeds.tuples import END_MARK
 from slipstream._io.chunks import CHUNK, LAST
-from slipstream._io.readers.lines import LineReader, Lines
+from slipstream._io.readers.lines import LineInput, LineReader
 
 
 def read(reader: LineReader, start: dict, end: dict) -> bytes:  # type: ignore[type-arg]
@@ -27,7 +27,7 @@ pieces = st.lists(st.text("ab\n", max_size=8), max_size=10)
 @given(pieces, st.integers(1, 7))
 def test_a_file_that_grows_gives_every_line_once(tmp_path_factory: object, texts: list[str], most_bytes: int) -> None:
     file = tmp_path_factory.mktemp("feed") / "feed.dat"  # type: ignore[attr-defined]
-    reader = LineReader(Lines(str(file), follow=True, most_bytes=most_bytes))
+    reader = LineReader(LineInput(str(file), follow=True, most_bytes=most_bytes))
     offset, seen = reader.initialOffset(), b""
     for text in [*texts, None]:
         if text is None:
@@ -46,7 +46,7 @@ def test_a_file_that_grows_gives_every_line_once(tmp_path_factory: object, texts
 
 
 def test_a_folder_is_read_in_the_order_of_names_as_it_fills(tmp_path: Path) -> None:
-    reader = LineReader(Lines(str(tmp_path), follow=True))
+    reader = LineReader(LineInput(str(tmp_path), follow=True))
     offset, seen = reader.initialOffset(), []
     for number in range(4):
         (tmp_path / f".second-{number}.partial").write_text("not yet")
@@ -60,7 +60,7 @@ def test_a_folder_is_read_in_the_order_of_names_as_it_fills(tmp_path: Path) -> N
 
 def test_a_finished_file_ends(tmp_path: Path) -> None:
     (tmp_path / "feed").write_text("1\n2")
-    reader = LineReader(Lines(str(tmp_path / "feed"), follow=False))
+    reader = LineReader(LineInput(str(tmp_path / "feed"), follow=False))
     end = reader.latestOffset(reader.initialOffset(), None)
     assert (end["name"], end["byte"], end["ended"]) == ("feed", 3, True)
     assert reader.latestOffset(end, None) == end
@@ -74,7 +74,7 @@ def test_tasks_read_every_line_once_and_know_their_order(
     for number, lines in enumerate(files):
         (folder / f"{number}.txt").write_text("".join(line + "\n" for line in lines))
     with patch("slipstream._io.readers.lines.LEAST_BYTES", 3):
-        reader = LineReader(Lines(str(folder), follow=False, tasks=tasks))
+        reader = LineReader(LineInput(str(folder), follow=False, tasks=tasks))
         start = reader.initialOffset()
         end = reader.latestOffset(start, None)
         parts = [list(reader.read_chunks(part)) for part in reader.plan_tasks(start, end)]  # type: ignore[arg-type]
@@ -87,7 +87,7 @@ def test_tasks_read_every_line_once_and_know_their_order(
 
 
 def test_a_file_that_would_never_be_read_is_told(tmp_path: Path) -> None:
-    reader = LineReader(Lines(str(tmp_path), follow=True))
+    reader = LineReader(LineInput(str(tmp_path), follow=True))
     (tmp_path / "b").write_text("1\n")
     offset = reader.latestOffset(reader.initialOffset(), None)
     (tmp_path / "c").write_text("2\n")
@@ -102,7 +102,7 @@ def test_a_file_that_would_never_be_read_is_told(tmp_path: Path) -> None:
 
 def test_files_that_came_after_the_end_are_read_at_the_next_start(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("1\n")
-    reader = LineReader(Lines(str(tmp_path), follow=False, most_files=1))
+    reader = LineReader(LineInput(str(tmp_path), follow=False, most_files=1))
     end = reader.latestOffset(reader.initialOffset(), None)
     assert end["ended"]
     assert reader.latestOffset(end, None) == end
@@ -117,8 +117,8 @@ def test_a_file_arrives_no_earlier_than_the_files_that_are_read_before_it(tmp_pa
     """Tasks write the files of a table side by side, so the last one by name is often the first one there."""
     for name in "abc":
         (tmp_path / name).write_text(f"{name}\n")
-    with patch.object(Lines, "arrived", lambda _, file: {"a": 20, "b": 10, "c": 30}[file.name]):
-        reader = LineReader(Lines(str(tmp_path), follow=False, tasks=2))
+    with patch.object(LineInput, "arrived", lambda _, file: {"a": 20, "b": 10, "c": 30}[file.name]):
+        reader = LineReader(LineInput(str(tmp_path), follow=False, tasks=2))
         start = reader.initialOffset()
         parts = reader.plan_tasks(start, reader.latestOffset(start, None))
         chunks = [chunk for part in parts for chunk in reader.read_chunks(part) if chunk.what == CHUNK]  # type: ignore[arg-type]

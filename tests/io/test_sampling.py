@@ -42,6 +42,7 @@ def test_a_column_without_any_value_is_reported(tmp_path: Path) -> None:
     told = describe_empty_columns(make_feed(str(file), SCHEMA, encoding="json"))
     assert told.startswith(f"{file}: none of the first 500 tuples has a value for 'speed'.")
     assert "--columns speed=NAME" in told
+    assert "{'speed': 'NAME'}" in told
     assert not describe_empty_columns(make_feed(str(file), SCHEMA, encoding="json", columns={"speed": "velocity"}))
     assert not describe_empty_columns(make_feed(str(tmp_path / "later.json"), SCHEMA, encoding="json", follow=True))
 
@@ -66,3 +67,12 @@ def test_the_first_messages_of_every_partition(broker: str, follow: bool) -> Non
     found = sample(feed, 1000, 60).to_pylist()
     assert sorted(map(str, found)) == sorted(map(str, ROWS))
     assert sample(feed, 60, 60).num_rows == 60
+
+
+@pytest.mark.long
+def test_a_column_that_no_message_has_is_reported(broker: str) -> None:
+    name = f"cars-{uuid.uuid4().hex}"
+    send(broker, name, [json.dumps(row).encode() for row in ROWS], partitions=3)
+    wrong = make_feed(f"kafka:{broker}/{name}", SCHEMA, columns={"id": "vin"}, follow=True)
+    assert "none of the first 500 tuples has a value for 'id'" in describe_empty_columns(wrong)
+    assert not describe_empty_columns(make_feed(f"kafka:{broker}/{name}", SCHEMA, follow=True))

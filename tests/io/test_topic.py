@@ -76,3 +76,11 @@ def test_messages_that_came_since_are_left_for_the_next_batch() -> None:
 def test_an_error_is_told() -> None:
     with pytest.raises(Unavailable, match="cars"):
         read(2, 5, 7, [Message(2, 5, None, KafkaError._ALL_BROKERS_DOWN)])
+
+
+def test_a_setting_of_the_user_replaces_tuning_but_not_what_correctness_needs() -> None:
+    mine = TOPIC.with_settings([("fetch.wait.max.ms", "500"), ("isolation.level", "read_uncommitted")])
+    settings = mine.client(topic._TUNING, **{"isolation.level": "read_committed"})
+    assert settings["fetch.wait.max.ms"] == "500"
+    assert settings["isolation.level"] == "read_committed"
+    assert settings["fetch.queue.backoff.ms"] == topic._TUNING["fetch.queue.backoff.ms"]

@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from moving.oracle import position, samples
-from slipstream._joins import meetings
-from slipstream._moving import MovingPoint, nearness
+from slipstream._joins import trip_meetings
+from slipstream._moving import MovingPoint
 from slipstream._moving.columns import freeze, freeze_all
-from slipstream._moving.value import to_arrow
+from slipstream._moving.kernels import nearness
+from slipstream._moving.moving_point import to_arrow
 
 #: one meeting: ids, begin, end, smallest distance
 Meeting = tuple[object, object, int, int, float]
@@ -34,22 +35,24 @@ def sliced(batches: Iterable[pa.RecordBatch], keys: Iterable[str], size: int) ->
     yield from ordered.sort_by([(key, "ascending") for key in keys]).combine_chunks().to_batches(size)
 
 
-def compare(near: meetings.Nearness, *sides: pa.RecordBatch, size: int = 7) -> list[pa.RecordBatch]:
+def compare(near: trip_meetings.Nearness, *sides: pa.RecordBatch, size: int = 7) -> list[pa.RecordBatch]:
     """What tasks find in their cells, before the times of a pair are joined."""
     pieces = [
         piece
         for second, rows in enumerate(sides)
-        for piece in meetings._to_pieces(iter([rows]), near.grid, bool(second))
+        for piece in trip_meetings._to_pieces(iter([rows]), near.grid, bool(second))
     ]
-    cells = sliced(pieces, (*meetings.CELL, "t0"), size)
-    return list(meetings._to_approaches(cells, near, len(sides) == 2))
+    cells = sliced(pieces, (*trip_meetings.CELL, "t0"), size)
+    return list(trip_meetings._to_approaches(cells, near, len(sides) == 2))
 
 
-def through_the_grid(near: meetings.Nearness, *sides: pa.RecordBatch, size: int = 7) -> pa.Table:
+def through_the_grid(near: trip_meetings.Nearness, *sides: pa.RecordBatch, size: int = 7) -> pa.Table:
     """The stages of the plan, in one process."""
-    pairs = sliced(compare(near, *sides, size=size), (*meetings.PAIR, "begin"), size)
-    batches = list(meetings._to_meetings(pairs, near.duration))
-    return pa.Table.from_batches(batches) if batches else pa.table({name: [] for name in (*meetings.PAIR, "begin")})
+    pairs = sliced(compare(near, *sides, size=size), (*trip_meetings.PAIR, "begin"), size)
+    batches = list(trip_meetings._to_meetings(pairs, near.duration))
+    return (
+        pa.Table.from_batches(batches) if batches else pa.table({name: [] for name in (*trip_meetings.PAIR, "begin")})
+    )
 
 
 def as_meetings(rows: pa.Table) -> list[Meeting]:
@@ -61,7 +64,7 @@ def as_meetings(rows: pa.Table) -> list[Meeting]:
     )
 
 
-def brute_force(near: meetings.Nearness, pairs: Iterable[tuple[object, list, object, list]]) -> list[Meeting]:
+def brute_force(near: trip_meetings.Nearness, pairs: Iterable[tuple[object, list, object, list]]) -> list[Meeting]:
     """The exact kernels on whole trips, all with all."""
     out: list[Meeting] = []
     for one, trips, other, others in pairs:
@@ -77,7 +80,7 @@ def brute_force(near: meetings.Nearness, pairs: Iterable[tuple[object, list, obj
 
 
 def _near_times(a: MovingPoint, b: MovingPoint, limit: float) -> Iterator[tuple[int, int, float]]:
-    columns = [freeze_all(meetings.read(to_arrow([m]))) for m in (a, b)]
+    columns = [freeze_all(trip_meetings.read(to_arrow([m]))) for m in (a, b)]
     apart = freeze_all(nearness.relative(*columns))
     found = nearness.at_most(freeze_all(nearness.norms(apart)), freeze(np.array([limit])))
     for begin, end, true in zip(found.begin.tolist(), found.end.tolist(), found.value.tolist(), strict=True):

@@ -9,7 +9,7 @@ from joins.plainly import as_meetings, brute_force
 from moving.oracle import moving
 from slipstream import functions as sf
 from slipstream._errors import BadArgument
-from slipstream._joins.meetings import Nearness
+from slipstream._joins.trip_meetings import Nearness
 
 SIZE = 12
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from joins.plainly import as_meetings, brute_force, compare, distances, table, through_the_grid
 from moving.oracle import moving, moving_points
 from slipstream._errors import BadInput
-from slipstream._joins.meetings import Nearness
+from slipstream._joins.trip_meetings import Nearness
 from slipstream._moving import MovingPoint
 
 MINUTE, HOUR = 60, 3600

@@ -20,9 +20,9 @@ from slipstream._berlinmod.dataset import Dataset
 from slipstream._berlinmod.generator import GeneratorPlan, generate
 from slipstream._berlinmod.streets import read_network
 from slipstream._berlinmod.synthetic_city import synthetic_network
-from slipstream._joins.meetings import Nearness
+from slipstream._joins.trip_meetings import Nearness
 from slipstream._moving import MovingPoint
-from slipstream._moving.value import to_arrow
+from slipstream._moving.moving_point import to_arrow
 
 pytestmark = pytest.mark.bench
 #: BerlinMOD's scale factor at which there are 100,000 trips

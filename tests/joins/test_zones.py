@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from joins.plainly import sliced, table
 from joins.test_meetings import scaled
 from moving.oracle import moving, moving_points
-from slipstream._joins import zones
+from slipstream._joins import zone_passes
 from slipstream._moving import types
 from slipstream._moving.columns import Lines, Points, freeze_all, read, write
-from slipstream._moving.places import when_inside, when_near
-from slipstream._moving.value import to_arrow
+from slipstream._moving.kernels.places import when_inside, when_near
+from slipstream._moving.moving_point import to_arrow
 
 corners = st.integers(-7, 7).map(lambda v: 100.0 * v)
 boxes = st.tuples(corners, corners, corners, corners).filter(lambda b: b[0] != b[2] and b[1] != b[3])
@@ -32,8 +32,8 @@ def regions(found) -> pa.Array:
 
 def through_the_tree(objects, places, reach=types.REACH, duration=0):
     zoned = pa.table({"id": pa.array(range(len(places))), "Zone": places})
-    visits = zones._to_visits(iter([table(objects)]), zones._pack(zoned), reach)
-    batches = list(zones._to_passes(sliced(visits, (*zones.VISIT, "begin"), 5), duration))
+    visits = zone_passes._to_visits(iter([table(objects)]), zone_passes._pack(zoned), reach)
+    batches = list(zone_passes._to_passes(sliced(visits, (*zone_passes.VISIT, "begin"), 5), duration))
     return {
         (row["id"], row["zone_id"]): list(zip(row["times"]["begin"], row["times"]["end"], strict=True))
         for batch in batches

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from oracles.trips import Trip
-from slipstream._archive.ended_trips import Trips
+from slipstream._archive.ended_trips import EndedTrips
 from slipstream._feeds.tuples import FIELDS
 from slipstream._io.chunks import BEHIND, LAST, Chunk
 from slipstream._io.formats.decoding import Decoding
@@ -25,10 +25,10 @@ from slipstream._linear_road.schedule import Irregular
 from slipstream._linear_road.tasks.intake import SILENCE_MS
 from slipstream._linear_road.tasks.naming import NameStage
 from slipstream._linear_road.tasks.toll_stages import ANSWERS, COUNTED, REJECTS, TRIPS, Hop
-from slipstream._runtime.id_numbers import Register
-from slipstream._runtime.memory import Host
-from slipstream._runtime.stage import Chain
-from slipstream._runtime.store import MemoryStore
+from slipstream._runtime.stages.memory import Host
+from slipstream._runtime.stages.stage import Chain
+from slipstream._runtime.state.id_numbers import Register
+from slipstream._runtime.state.store import MemoryStore
 from slipstream._tools.numba_tools import Ints
 
 CAR = "car "
@@ -145,7 +145,7 @@ class Engine:
             rows["vid"] = self.own_numbers(rows["vid"])
             return hop._replace(payload=rows.tobytes())
         if hop.what == TRIPS:
-            trips = Trips.from_bytes(hop.payload, hop.requests, hop.reports)
+            trips = EndedTrips.from_bytes(hop.payload, hop.requests, hop.reports)
             return hop._replace(payload=trips._replace(vid=self.own_numbers(trips.vid)).to_bytes())
         if hop.what == REJECTS:
             # the rejects table has names; the oracle has numbers
@@ -168,7 +168,7 @@ class Engine:
             self.answers = np.concatenate([self.answers, np.frombuffer(hop.payload, ANSWER)])
             self.outputs += [plain(row) for row in np.frombuffer(hop.payload, ANSWER)]
         elif hop.what == TRIPS:
-            self.trips[-1] += plain_trips(Trips.from_bytes(hop.payload, hop.requests, hop.reports))
+            self.trips[-1] += plain_trips(EndedTrips.from_bytes(hop.payload, hop.requests, hop.reports))
         elif hop.what == COUNTED:
             self.tolled += hop.reports
             self.irregular = Irregular.total([self.irregular, Irregular.from_bytes(hop.payload)])
@@ -190,7 +190,7 @@ def arrival(batch: int) -> int:
     return 1_700_000_000_123 + 777 * batch
 
 
-def plain_trips(trips: Trips) -> Iterator[Trip]:
+def plain_trips(trips: EndedTrips) -> Iterator[Trip]:
     """Trips as the oracle has them."""
     reports = list(zip(trips.time.tolist(), trips.pos.tolist(), trips.lane.tolist(), strict=True))
     heads = zip(trips.vid.tolist(), trips.xway.tolist(), trips.dir.tolist(), strict=True)

@@ -22,7 +22,7 @@ from slipstream._io.named_feeds import CLOCK
 from slipstream._io.outputs import CHECKPOINT, FOLDER
 from slipstream._linear_road.answers import TOLL
 from slipstream._linear_road.job.toll_journal import read_journal
-from slipstream._runtime import metrics
+from slipstream._runtime.watching import metrics
 from slipstream._tools.processes.background import Ended, background_task
 from slipstream._tools.quantiles import quantiles
 

@@ -24,7 +24,7 @@ from oracles.streams import report
 from slipstream._feeds.clock import FULL_SPEED, LIVE, Clock
 from slipstream._feeds.tuples import END_MARK
 from slipstream._io.chunks import ARRIVALS_MS
-from slipstream._io.readers.lines import LineReader, Lines
+from slipstream._io.readers.lines import LineInput, LineReader
 from slipstream._io.readers.spool import receive
 from slipstream._linear_road.answers import ANSWER, NAMES, TOLL
 from slipstream._linear_road.job.summary import summarise
@@ -140,7 +140,7 @@ def test_a_file_arrives_when_it_gets_its_name(tmp_path: Path) -> None:
     os.utime(tmp_path / ".aside", (old, old))
     before = time.time_ns() // 1_000_000
     (tmp_path / ".aside").rename(tmp_path / "feed.dat")
-    reader = LineReader(Lines(str(tmp_path), follow=True))
+    reader = LineReader(LineInput(str(tmp_path), follow=True))
     start = reader.initialOffset()
     (arrived,) = chunks_of(reader, start, reader.latestOffset(start, None)).column("arrived").to_pylist()
     # file systems stamp by the kernel's tick, which is some milliseconds behind
@@ -148,7 +148,7 @@ def test_a_file_arrives_when_it_gets_its_name(tmp_path: Path) -> None:
 
 
 def test_what_a_file_grew_by_arrived_when_it_was_last_seen_without(tmp_path: Path) -> None:
-    reader = LineReader(Lines(str(tmp_path / "feed.dat"), follow=True))
+    reader = LineReader(LineInput(str(tmp_path / "feed.dat"), follow=True))
     start = reader.initialOffset()
     assert reader.latestOffset(start, None) == start
     seen = time.time_ns() // 1_000_000
@@ -161,7 +161,7 @@ def test_what_a_file_grew_by_arrived_when_it_was_last_seen_without(tmp_path: Pat
 
 def test_openings_come_before_anything_else(tmp_path: Path) -> None:
     (tmp_path / "feed.dat").write_text("1\n")
-    reader = LineReader(Lines(str(tmp_path / "feed.dat"), follow=True, openings=2))
+    reader = LineReader(LineInput(str(tmp_path / "feed.dat"), follow=True, openings=2))
     offset, what = reader.initialOffset(), []
     for _ in range(3):
         end = reader.latestOffset(offset, None)
@@ -186,7 +186,7 @@ def test_what_comes_from_a_socket_is_spooled_whole_and_stamped_when_it_came(tmp_
         thread.start()
         receive(f"tcp:127.0.0.1:{server.getsockname()[1]}", tmp_path / "spool", "text").join()
         thread.join()
-    reader = LineReader(Lines(str(tmp_path / "spool"), follow=True, spool=True, alone=True))
+    reader = LineReader(LineInput(str(tmp_path / "spool"), follow=True, spool=True, alone=True))
     start = reader.initialOffset()
     end = reader.latestOffset(start, None)
     table = chunks_of(reader, start, end)
@@ -204,7 +204,7 @@ def test_what_comes_from_a_socket_is_spooled_whole_and_stamped_when_it_came(tmp_
 
 @pytest.mark.parametrize("body", ["", "[]", "null", '{"state": 5}', "{"])
 def test_a_damaged_status_is_no_finished_engine(tmp_path: Path, body: str) -> None:
-    from slipstream._runtime.status import has_finished, report_status
+    from slipstream._runtime.watching.status import has_finished, report_status
 
     (tmp_path / "status.json").write_text(body)
     assert not has_finished(tmp_path, "feed")

@@ -70,7 +70,7 @@ def test_the_clock_of_a_replay_stands_still_while_it_is_paused(tmp_path: Path) -
 def test_the_commands_say_what_is_wanted_of_a_job(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     slipstream = Slipstream(capsys)
     assert slipstream("job", "pause", tmp_path).code == 2
-    job.Job("toll", 1, {}).write(tmp_path)
+    job.JobFile("toll", 1, {}).write(tmp_path)
     for arguments, wanted in ((["pause"], "pause"), (["step", "--batches", "3"], "3"), (["resume"], "run")):
         assert slipstream("job", arguments[0], tmp_path, *arguments[1:]).code == 0
         assert job.control(tmp_path).requested == wanted

@@ -24,7 +24,7 @@ from slipstream._linear_road.job.toll_journal import last_batch, read_journal
 from slipstream._linear_road.job.toll_layout import TEXTS, Layout
 from slipstream._linear_road.schedule import Irregular
 from slipstream._linear_road.tasks.toll_stages import ANSWERS, COUNTED, NAMES, NUMBERED, REJECTS, Hop
-from slipstream._runtime.memory import Host
+from slipstream._runtime.stages.memory import Host
 from slipstream._tools.processes.failpoints import OUTPUT_POINTS, VARIABLE
 
 if TYPE_CHECKING:

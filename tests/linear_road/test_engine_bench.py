@@ -15,7 +15,7 @@ from slipstream._city.simulate import simulate
 from slipstream._city.traffic import Traffic
 from slipstream._linear_road.job.engine import Settings, toll_run
 from slipstream._linear_road.job.toll_layout import ANSWERS, ANSWERS_AND_TRIPS, TRIPS
-from slipstream._runtime import metrics
+from slipstream._runtime.watching import metrics
 from slipstream._spark import session
 
 if TYPE_CHECKING:

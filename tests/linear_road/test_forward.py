@@ -16,7 +16,7 @@ from slipstream._errors import BadArgument
 from slipstream._linear_road.fast_forward import FastForward
 from slipstream._linear_road.job.engine import Settings, check_feed, toll_feed, toll_run
 from slipstream._linear_road.output_tables import read_rows
-from slipstream._runtime.metrics import read
+from slipstream._runtime.watching.metrics import read
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -27,7 +27,7 @@ from slipstream._linear_road.general import parse_settings
 from slipstream._linear_road.rules import GENERAL, Rules, find_rules, name_general
 from slipstream._linear_road.state.toll_fragment import TollFragment
 from slipstream._network import Builder
-from slipstream._network.boxes.toll import Toll
+from slipstream._network.boxes.tolls.toll import Toll
 from slipstream._network.planning.plan import plan
 from slipstream._network.schemas import check
 from slipstream._network.tasks.superbox import Superbox

@@ -20,6 +20,8 @@ from measure import machine
 from slipstream._archive.linear_road_trips import ReportTrips
 from slipstream._city.simulate import simulate
 from slipstream._city.traffic import Traffic
+from slipstream._feeds import trains
+from slipstream._feeds.tuples import FIELDS
 from slipstream._linear_road import replay
 from slipstream._linear_road.fast_forward import _trains
 from slipstream._linear_road.job.delivery import write_batch
@@ -29,8 +31,11 @@ from slipstream._linear_road.state.accounts import Accounts
 from slipstream._linear_road.state.past_queries import Past
 from slipstream._linear_road.state.toll_fragment import TollFragment
 from slipstream._linear_road.tasks.toll_stages import Hop, account_stage, toll_stage, trip_stage
-from slipstream._runtime import shared_arrays
-from slipstream._runtime.store import MemoryStore
+from slipstream._network.flow import Train
+from slipstream._network.tasks.parcels import Load
+from slipstream._network.tasks.superbox import TrainParcel
+from slipstream._runtime.state import shared_arrays
+from slipstream._runtime.state.store import MemoryStore
 from slipstream._spark import session
 from slipstream._tools.numba_tools import Longs, compiled
 
@@ -176,3 +181,22 @@ def random_updates() -> float:
     start = time.process_time()
     update_lines(lines, at)
     return at.size / (time.process_time() - start)
+
+
+def test_the_two_forms_of_rows_between_stages() -> None:
+    """What it costs to write and read a second of a crowded expressway as a row of each engine."""
+    rows, rounds = 1_700, 300
+    random = np.random.default_rng(1)
+    tuples = {name: random.integers(0, 100, rows).astype(np.int32) for name in FIELDS}
+    tuples["type"][:] = 0
+    order = np.arange(2 * rows).reshape(rows, 2)
+    train = Train(order[:, 0], np.zeros(rows, np.int64), order, {n: tuples[n].astype(np.int64) for n in FIELDS[:9]})
+    load = Load([TrainParcel(0, 0, train)], rows)
+    forms = {
+        "hop": lambda: trains.decode(0, *trains.encode(tuples)).vid.size,
+        "parcel": lambda: Load.from_bytes(load.to_bytes(), 2).count,
+    }
+    for name, write_and_read in forms.items():
+        began = time.process_time()
+        assert {write_and_read() for _ in range(rounds)} == {rows}
+        print(f"{name}: {1e6 * (time.process_time() - began) / rounds:,.0f} µs for {rows:,} reports")

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from slipstream._moving import MovingPoint
-from slipstream._moving.value import instant
+from slipstream._moving.moving_point import instant
 
 SECOND = 1_000_000
 

@@ -17,7 +17,7 @@ from moving.test_operators import OPERATORS, call, value_of
 from moving.test_over_time import call as call_over_time
 from slipstream._errors import BadInput
 from slipstream._moving import MovingPoint, types
-from slipstream._moving.value import instant, to_arrow
+from slipstream._moving.moving_point import instant, to_arrow
 
 SOME = settings(max_examples=40)
 

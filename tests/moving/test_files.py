@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import slipstream as ss
 from moving.oracle import moving_points
-from slipstream._moving.files import Reading
+from slipstream._moving.exchange.trip_files import TripReading
 
 BERLIN = ss.Plane.utm_at(13.4, 52.5)
 GPX = """<gpx xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg>
@@ -54,16 +54,16 @@ def test_what_is_written_is_read(points: list[ss.MovingPoint], tmp_path_factory:
         with (folder / name).open("w", newline="") as file:
             csv.writer(file).writerows([("id", "trip"), *enumerate(texts)])
     for name in ("a.wkt", "b.jsonl", "c.mfjson", "wkt.csv", "mfjson.csv"):
-        found = Reading(trip="trip", units="m").read(folder / name)
+        found = TripReading(trip="trip", units="m").read(folder / name)
         assert all(equal(one, other) for (_, one), other in zip(found, points, strict=True)), name
-    assert len(Reading(trip="trip", units="m").read(folder)) == 5 * len(points)
+    assert len(TripReading(trip="trip", units="m").read(folder)) == 5 * len(points)
 
 
 @pytest.mark.parametrize("name", RIDE)
 def test_degrees_are_projected_whatever_the_format(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(RIDE[name])
     x, y = BERLIN.project([13.377, 13.389], [52.516, 52.517])
-    ((id, found),) = Reading(plane=BERLIN).read(tmp_path / name)
+    ((id, found),) = TripReading(plane=BERLIN).read(tmp_path / name)
     assert id == "ride"
     assert np.array_equal(found.x, x)
     assert np.array_equal(found.y, y)
@@ -74,7 +74,7 @@ def test_degrees_are_projected_whatever_the_format(name: str, tmp_path: Path) ->
 def test_degrees_without_a_plane_are_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(RIDE[name])
     with pytest.raises(ss.SlipstreamError, match="degrees") as error:
-        Reading().read(tmp_path / name)
+        TripReading().read(tmp_path / name)
     assert name in error.value.message
     assert "plane" in error.value.hint
 
@@ -101,7 +101,7 @@ def test_what_is_wrong_is_named(name: str, text: str | bytes, message: str, tmp_
     (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
     plane = BERLIN if name == "a.gpx" or "SRID" in str(text) else None
     with pytest.raises(ss.SlipstreamError, match=message) as error:
-        Reading(plane=plane).read(tmp_path / name)
+        TripReading(plane=plane).read(tmp_path / name)
     assert "\n" not in error.value.message
     assert error.value.hint
 
@@ -111,17 +111,17 @@ def test_a_folder_has_the_files_of_one_format(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert len(Reading(plane=BERLIN).read(tmp_path)) == 4
-    assert len(Reading("gpx", plane=BERLIN).read(tmp_path)) == 1
+    assert len(TripReading(plane=BERLIN).read(tmp_path)) == 4
+    assert len(TripReading("gpx", plane=BERLIN).read(tmp_path)) == 1
     with pytest.raises(ss.BadArgument, match="no files of trips"):
-        Reading().read(empty)
+        TripReading().read(empty)
     with pytest.raises(ss.BadArgument, match="no such file"):
-        Reading().read(tmp_path / "none")
+        TripReading().read(tmp_path / "none")
     with pytest.raises(ss.BadArgument, match="format 'shp' is unknown"):
-        Reading("shp")
+        TripReading("shp")
 
 
 def test_columns_have_the_names_that_are_given(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("who,at,east,north\n7,2026-05-04,0,0\n7,2026-05-05,3,4\n")
-    ((id, found),) = Reading(id="who", time="at", x="east", y="north").read(tmp_path / "a.csv")
+    ((id, found),) = TripReading(id="who", time="at", x="east", y="north").read(tmp_path / "a.csv")
     assert (id, found.length) == ("7", 5.0)

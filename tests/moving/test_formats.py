@@ -8,9 +8,7 @@ from hypothesis import given
 
 from moving.oracle import moving, moving_points
 from slipstream._errors import BadInput
-from slipstream._moving.formats import from_mfjson, from_wkt, to_mfjson, to_wkt
-from slipstream._moving.plane import Plane
-from slipstream._moving.tracks import (
+from slipstream._moving.exchange.tracks import (
     from_geopandas,
     from_movingpandas,
     read_csv,
@@ -18,6 +16,8 @@ from slipstream._moving.tracks import (
     to_geopandas,
     to_movingpandas,
 )
+from slipstream._moving.exchange.trip_texts import from_mfjson, from_wkt, to_mfjson, to_wkt
+from slipstream._moving.space.plane import Plane
 
 
 def equal(one, other):

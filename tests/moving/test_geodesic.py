@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracles.streaming_berlinmod import from_segment
-from slipstream._moving.geodesic import distances, geodesic, near_point, near_segment
+from slipstream._moving.space.geodesic import distances, geodesic, near_point, near_segment
 
 GEOD = pyproj.Geod(ellps="WGS84")
 LON, LAT = st.floats(-180, 180), st.floats(-90, 90)

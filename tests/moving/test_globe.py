@@ -14,8 +14,8 @@ import slipstream as ss
 import slipstream.functions as sf
 from moving.oracle import moving
 from slipstream._errors import BadArgument
-from slipstream._moving import globe
-from slipstream._moving.value import to_arrow
+from slipstream._moving.moving_point import to_arrow
+from slipstream._moving.space import globe
 
 UTM = "EPSG:32633"
 PARTS = st.lists(

@@ -6,7 +6,7 @@ import pytest
 
 from moving.oracle import moving
 from slipstream import functions as operators
-from slipstream._moving import functions, register, types
+from slipstream._moving import register, sql_functions, types
 
 
 @pytest.fixture(scope="module")
@@ -63,4 +63,4 @@ def test_operators_work_on_columns(spark, trips):
 
 def test_every_operator_of_the_paper_is_there():
     paper = "val atinstant circle present passes trajectory distance inst initial intersection at atperiods deftime "
-    assert set((paper + "inside sometimes isempty").split()) <= set(functions.names())
+    assert set((paper + "inside sometimes isempty").split()) <= set(sql_functions.names())

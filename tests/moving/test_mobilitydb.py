@@ -13,7 +13,7 @@ import slipstream.functions as sf
 from moving.oracle import moving
 from moving.test_pymeos import meos
 from slipstream._moving import register, types
-from slipstream._moving.value import instant
+from slipstream._moving.moving_point import instant
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
 from reference import mobilitydb

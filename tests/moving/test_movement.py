@@ -28,7 +28,7 @@ from moving.oracle import (
 from moving.test_operators import OPERATORS, RINGS, call, grid, periods, point, region, value_of
 from slipstream._errors import BadArgument, BadInput
 from slipstream._moving import MovingPoint, types
-from slipstream._moving.value import instant, to_arrow
+from slipstream._moving.moving_point import instant, to_arrow
 
 SOME = settings(max_examples=40)
 

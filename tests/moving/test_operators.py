@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from moving.oracle import SECOND, covered, moving, moving_points, position, samples
 from slipstream._errors import BadArgument, BadInput
-from slipstream._moving import MovingPoint, functions, types
+from slipstream._moving import MovingPoint, sql_functions, types
 from slipstream._moving.columns import read
-from slipstream._moving.value import instant, to_arrow
+from slipstream._moving.moving_point import instant, to_arrow
 
-OPERATORS = {f.name: f for f in functions.FUNCTIONS}
+OPERATORS = {f.name: f for f in sql_functions.FUNCTIONS}
 grid = st.integers(-7, 7).map(float)
 
 
@@ -218,7 +218,7 @@ def test_concat_puts_the_parts_together_again(m, second):
     cut = second * SECOND // 2
     parts = [call("atperiods", m, periods(p)) for p in ((-1, cut), (cut, 10**9))]
     lists = pa.ListArray.from_arrays(pa.array([0, 2], pa.int32()), pa.concat_arrays(parts))
-    joined = MovingPoint.from_column(read(functions.ON_ARROW["concat_all"][1](lists)))
+    joined = MovingPoint.from_column(read(sql_functions.ON_ARROW["concat_all"][1](lists)))
     assert joined.problem() == ""
     for t in samples(m):
         expected, got = position(m, t), position(joined, t)
@@ -295,7 +295,7 @@ def test_each_question_to_a_history_is_answered_as_if_asked_alone(histories, dat
         answers = [
             [call(name, m, point(*place))[0].as_py() for place in row] for m, row in zip(histories, asked, strict=True)
         ]
-        each = functions.ON_ARROW[f"{name}_each"][1]
+        each = sql_functions.ON_ARROW[f"{name}_each"][1]
         for skip in (0, 1):
             assert each(to_arrow(histories).slice(skip), column.slice(skip)).to_pylist() == answers[skip:]
 
@@ -303,13 +303,13 @@ def test_each_question_to_a_history_is_answered_as_if_asked_alone(histories, dat
 def test_travelled_all_and_united_take_slices_and_nulls():
     far = [moving([[(0, 0.0, 0.0), (1, float(k), 0.0)]]) for k in range(4)]
     lists = pa.ListArray.from_arrays(pa.array([0, 1, 1, 4], pa.int32()), to_arrow(far))
-    travelled = functions.ON_ARROW["travelled_all"][1]
+    travelled = sql_functions.ON_ARROW["travelled_all"][1]
     assert travelled(lists).to_pylist() == [[0.0], [], [1.0, 2.0, 3.0]]
     assert travelled(lists.slice(1)).to_pylist() == [[], [1.0, 2.0, 3.0]]
     span = pa.struct([("t0", types.INSTANT), ("t1", types.INSTANT)])
     spans = [[(5, 9), (0, 2), (2, 3), (8, 8)], [], None, [(1, 1)]]
     rows = [s and [{"t0": instant(a), "t1": instant(b)} for a, b in s] for s in spans]
-    united = functions.ON_ARROW["united"][1]
+    united = sql_functions.ON_ARROW["united"][1]
     for skip in (0, 1):
         merged = united(pa.array(rows, pa.list_(span)).slice(skip)).to_pylist()
         expected = [[(0, 3), (5, 9)], [], None, [(1, 1)]][skip:]

@@ -15,7 +15,7 @@ from moving.oracle import SECOND, microsecond, near_instants, over_time, sequenc
 from moving.test_operators import OPERATORS, periods
 from slipstream._errors import BadArgument, BadInput
 from slipstream._moving import types
-from slipstream._moving.value import instant
+from slipstream._moving.moving_point import instant
 
 INTS = st.integers(-5, 5)
 FLOATS = INTS.map(float)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from moving.oracle import moving
 from slipstream._errors import BadArgument, BadInput
-from slipstream._moving.formats import from_mfjson, from_wkt, to_mfjson, to_wkt
-from slipstream._moving.plane import Plane, are_degrees
-from slipstream._moving.tracks import read_csv, read_gpx
+from slipstream._moving.exchange.tracks import read_csv, read_gpx
+from slipstream._moving.exchange.trip_texts import from_mfjson, from_wkt, to_mfjson, to_wkt
+from slipstream._moving.space.plane import Plane, are_degrees
 
 
 def geodesic(lon1, lat1, lon2, lat2):

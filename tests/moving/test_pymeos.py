@@ -14,7 +14,7 @@ from moving.oracle import moving_points, over_time, sequences_of
 from moving.test_operators import RINGS, call, periods, point, region, value_of
 from moving.test_over_time import call as call_over_time
 from slipstream._moving import MovingPoint, types
-from slipstream._moving.value import instant
+from slipstream._moving.moving_point import instant
 
 pymeos = pytest.importorskip("pymeos", reason="PyMEOS is not installed; `make setup` installs it")
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from slipstream._errors import BadArgument
 from slipstream._moving import Plane
-from slipstream._moving.systems import System, require_metric
+from slipstream._moving.space.systems import System, require_metric
 
 
 @given(st.integers(1, 60), st.booleans(), st.lists(st.tuples(st.floats(-6, 6), st.floats(-80, 84)), min_size=1))

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from moving.oracle import moving, moving_points
 from moving.test_operators import periods, point, region
 from slipstream._errors import BadInput
-from slipstream._moving import columns, functions, register, types
-from slipstream._moving.value import instant, to_arrow
+from slipstream._moving import columns, register, sql_functions, types
+from slipstream._moving.moving_point import instant, to_arrow
 from slipstream._spark.session import task_errors
 
 GOOD = moving([[(0, 0.0, 0.0), (10, 100.0, 0.0)]])
@@ -100,7 +100,7 @@ CALLS |= (
     }
 )
 #: those on values over time, which test_over_time.py breaks
-OVER_TIME = {f.name for f in functions.FUNCTIONS if f.compute.__module__.endswith("over_time")}
+OVER_TIME = {f.name for f in sql_functions.FUNCTIONS if f.compute.__module__.endswith("over_time_operators")}
 #: those that take no moving point
 OTHERS = {
     *OVER_TIME,
@@ -121,17 +121,17 @@ OTHERS = {
     "circle",
     "united",
     "problem",
-    *functions.IN_SQL,
+    *sql_functions.IN_SQL,
 }
 
 
 def operator(name):
-    by_name = {f.name: f for f in functions.FUNCTIONS}
-    return by_name[name] if name in by_name else functions.ON_ARROW[name][1]
+    by_name = {f.name: f for f in sql_functions.FUNCTIONS}
+    return by_name[name] if name in by_name else sql_functions.ON_ARROW[name][1]
 
 
 def test_no_operator_is_left_out():
-    assert set(functions.names()) == set(CALLS) | OTHERS
+    assert set(sql_functions.names()) == set(CALLS) | OTHERS
 
 
 @dataclass(frozen=True)
@@ -215,13 +215,13 @@ def test_every_operator_refuses_every_invalid_moving_point_and_names_its_row(poi
     nulls = pa.array([k == which for k in range(len(rows))])
     masked = pa.StructArray.from_arrays(broken.flatten(), fields=list(broken.type), mask=nulls)
     assert not columns.faults(masked).code.any()
-    found = functions.ON_ARROW["problem"][1](broken).to_pylist()
+    found = sql_functions.ON_ARROW["problem"][1](broken).to_pylist()
     assert [text is not None for text in found] == nulls.to_pylist()
 
 
 @given(st.lists(moving_points(), max_size=4))
 def test_valid_moving_points_have_no_problem(points):
-    assert functions.ON_ARROW["problem"][1](to_arrow(points)).to_pylist() == [None] * len(points)
+    assert sql_functions.ON_ARROW["problem"][1](to_arrow(points)).to_pylist() == [None] * len(points)
     assert all(m.problem() == "" for m in points)
 
 

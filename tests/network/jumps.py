@@ -8,7 +8,7 @@ import numpy as np
 
 from oracles.network import OPERATORS, Event
 from slipstream._network import KeyedTable, Operator, Train, register, require
-from slipstream._network.boxes.window_functions import nulls
+from slipstream._network.boxes.windows.window_functions import nulls
 
 
 @register

@@ -13,7 +13,7 @@ import pyarrow as pa
 from oracles.network_engines import Feed, plain
 from slipstream._io.chunks import CHUNK, to_arrow_stream
 from slipstream._io.formats.decoding import TYPES
-from slipstream._network.boxes.window_functions import encode_column, to_arrow
+from slipstream._network.boxes.windows.window_functions import encode_column, to_arrow
 from slipstream._network.flow import Train
 from slipstream._network.planning.plan import Plan
 from slipstream._network.running.train_folder import SEQ, TS, arrow_schema
@@ -23,9 +23,9 @@ from slipstream._network.sql.vector import translate
 from slipstream._network.tasks.operators_in_spark import Carrier, SuperboxStage
 from slipstream._network.tasks.parcels import DELIVERED, Load, Row, read_rows, record_batch, to_frame
 from slipstream._network.tasks.superbox import Superbox
-from slipstream._runtime.memory import Host
-from slipstream._runtime.stage import FrameStage
-from slipstream._runtime.store import Store
+from slipstream._runtime.stages.memory import Host
+from slipstream._runtime.stages.stage import FrameStage
+from slipstream._runtime.state.store import Store
 
 Found = dict[str, list[dict[str, Any]]]
 

@@ -28,12 +28,12 @@ from slipstream._network.boxes.archive import REASONS, to_trips
 from slipstream._network.planning.plan import Plan, plan
 from slipstream._network.running.train_folder import SEQ, TS
 from slipstream._network.schemas import check
-from slipstream._network.tasks.operators_in_spark import Boxes, Carrier, SuperboxStage
+from slipstream._network.tasks.operators_in_spark import Carrier, StageBoxes, SuperboxStage
 from slipstream._network.tasks.parcels import Row, read_rows, record_batch, to_frame
 from slipstream._network.tasks.sink import Tuples
 from slipstream._network.tasks.superbox import Superbox
-from slipstream._runtime.memory import Host
-from slipstream._runtime.store import MemoryStore
+from slipstream._runtime.stages.memory import Host
+from slipstream._runtime.state.store import MemoryStore
 
 Points = list[tuple[Any, Any, Any, Any]]
 
@@ -62,13 +62,13 @@ def train(made: Plan, points: Points, first: int, id_type: str) -> Train:
 
 def run(box: Superbox, points: Points, cuts: list[int], id_type: str, *, restart: bool) -> dict[str, list[Any]]:
     """What leaves the box, in order, with the order keys; the input ends with the last train."""
-    boxes = Boxes.fresh(box)
+    boxes = StageBoxes.fresh(box)
     stores = [MemoryStore() for _ in boxes.stores]
     found: dict[str, list[Any]] = {"trips": [], "trips_rejects": []}
     marks = [0, *sorted(cuts), len(points)]
     for batch, (start, end) in enumerate(itertools.pairwise(marks)):
         if batch and restart:
-            boxes = Boxes.load(box, stores)
+            boxes = StageBoxes.load(box, stores)
         trains = {"cars": train(box.plan, points[start:end], start, id_type)} if end > start else {}
         for name, out in box.step(boxes.states, trains, last=batch == len(marks) - 2):
             rows = zip(*(values.tolist() for values in out.columns.values()), strict=True)

@@ -24,7 +24,7 @@ from slipstream._network.planning.stages import output_keys
 from slipstream._network.running.run_folder import Execution, collect_destinations, newest_tuples
 from slipstream._network.schemas import check
 from slipstream._network.sql.translation import Translations
-from slipstream._runtime.job import Job
+from slipstream._runtime.job import JobFile
 from slipstream._tools.processes.failpoints import VARIABLE
 
 NETWORK = """
@@ -148,7 +148,7 @@ def test_outputs_of_any_job_are_inspected(tmp_path: Path) -> None:
     import pyarrow as pa
 
     rejects = pa.table({"reason": ["late", "fields"], "line": ["1", "2"]})
-    job = Job("toll", 1, {})
+    job = JobFile("toll", 1, {})
     job.write(tmp_path)
     made = outputs.Outputs(tmp_path, job.id, {"rejects": rejects.schema})
     assert newest_tuples(tmp_path, "rejects") == []

@@ -33,7 +33,7 @@ from slipstream._network.running.run_folder import Execution
 from slipstream._network.schemas import check
 from slipstream._network.tasks import train_intake
 from slipstream._network.tasks.parcels import Row
-from slipstream._runtime.status import has_finished
+from slipstream._runtime.watching.status import has_finished
 
 CAR = {"id": "text", "time": "integer", "seg": "integer", "spd": "float"}
 
@@ -254,10 +254,10 @@ def test_feeds_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(BadArgument, match="no such file"):
         make_feed(str(tmp_path / "cars.json"), CAR)
     other = make_feed(str(tmp_path / "cars.csv"), {"id": "text"}, columns={"id": "vin"})
-    from slipstream._io.readers.lines import LineReader, Lines
+    from slipstream._io.readers.lines import LineInput, LineReader
 
     (tmp_path / "cars.csv").write_text("ts,vin\n")
-    reader = LineReader(Lines(str(tmp_path / "cars.csv"), follow=False, header=other.header))
+    reader = LineReader(LineInput(str(tmp_path / "cars.csv"), follow=False, header=other.header))
     end = reader.latestOffset(reader.initialOffset(), None)
     with pytest.raises(BadInput, match="line 1: not the header"):
         [list(reader.read(part)) for part in reader.partitions(reader.initialOffset(), end)]

@@ -15,11 +15,11 @@ import slipstream as ss
 from joins.plainly import as_meetings, table, through_the_grid
 from slipstream._errors import BadInput
 from slipstream._joins.convoys import sweep
-from slipstream._joins.meetings import Nearness
+from slipstream._joins.trip_meetings import Nearness
 from slipstream._moving import MovingPoint, types
 from slipstream._moving.columns import read
-from slipstream._moving.functions import FUNCTIONS
-from slipstream._moving.value import to_arrow
+from slipstream._moving.moving_point import to_arrow
+from slipstream._moving.sql_functions import FUNCTIONS
 from slipstream._network.boxes.movement.stopping import Stopping
 from slipstream._network.boxes.movement.zones import find_inside
 from slipstream._network.flow import Train

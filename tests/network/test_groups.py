@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slipstream._network.boxes.window_functions import NULL_INTEGER
+from slipstream._network.boxes.windows.window_functions import NULL_INTEGER
 from slipstream._network.state.groups import Groups, TextNumbers, Waiting, hashes
 from slipstream._network.state.tracked_tables import FLOAT, INTEGER, TEXT, Log
-from slipstream._runtime import shared_arrays
-from slipstream._runtime.store import MemoryStore
+from slipstream._runtime.state import shared_arrays
+from slipstream._runtime.state.store import MemoryStore
 
 KEYS = {"number": INTEGER, "share": FLOAT, "name": TEXT}
 DTYPES = {INTEGER: np.int64, FLOAT: np.float64, TEXT: object}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from oracles.network import interpret
 from oracles.network_engines import Feed, in_memory
 from slipstream._network import TUP, Builder, Network, Order, WindowFunction, register
-from slipstream._network.boxes.window_functions import expand
+from slipstream._network.boxes.windows.window_functions import expand
 
 register(WindowFunction("trail", str, lambda s, x: f"{s},{x}", lambda s: s, "text"))
 

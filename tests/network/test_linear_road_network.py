@@ -29,16 +29,16 @@ from oracles.network_engines import array_of, stream
 from oracles.network_loads import functions
 from oracles.streams import busy_stream
 from slipstream._network import WindowFunction, yaml_files
-from slipstream._network.algebra import Arc, Node, Output
+from slipstream._network.algebra import Arc, NetworkOutput, Node
 from slipstream._network.box_functions import find_registered
-from slipstream._network.boxes.toll import Toll
-from slipstream._network.boxes.window_functions import NULL_INTEGER, Function, Sorted, Windows, apply
+from slipstream._network.boxes.tolls.toll import Toll
+from slipstream._network.boxes.windows.window_functions import NULL_INTEGER, Function, Sorted, Windows, apply
 from slipstream._network.planning.plan import plan
 from slipstream._network.schemas import check
-from slipstream._network.state.stored import Table
-from slipstream._network.tasks.operators_in_spark import Boxes
+from slipstream._network.state.stored import StoredTable
+from slipstream._network.tasks.operators_in_spark import StageBoxes
 from slipstream._network.tasks.superbox import Superbox, Train
-from slipstream._runtime.store import MemoryStore
+from slipstream._runtime.state.store import MemoryStore
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
 #: outputs, and the columns of an answer in the order of the paper's fields
@@ -94,7 +94,7 @@ def superbox_on(spark: Any, with_means: bool = True) -> Superbox:
     if not with_means:
         means = {name: values[:0] for name, values in means.items()}
     tables = {"upstream": columns(upstream()), "tolls": columns(history.tolls(3100)), "means": means}
-    stored = {name: Table(values) for name, values in tables.items()}
+    stored = {name: StoredTable(values) for name, values in tables.items()}
     return Superbox(plan(check(yaml_files.load(NETWORKS / "linear_road.yaml"), spark)), stored)
 
 
@@ -112,7 +112,7 @@ def answers(outputs: dict[str, list[dict[str, Any]]]) -> list[tuple[int, ...]]:
 
 def run(superbox: Superbox, tuples: list[Tuple], cuts: Iterable[int], restarts: bool = False) -> list[tuple[int, ...]]:
     """The network in memory, its input cut into trains; its state is loaded anew before each or not."""
-    boxes, store, found = Boxes.fresh(superbox), MemoryStore(), {name: [] for name in superbox.plan.outputs}
+    boxes, store, found = StageBoxes.fresh(superbox), MemoryStore(), {name: [] for name in superbox.plan.outputs}
     for first, last in itertools.pairwise([0, *cuts, len(tuples)]):
         rows = tuples[first:last]
         order = np.zeros((len(rows), len(superbox.plan.keys)), np.int64)
@@ -124,7 +124,7 @@ def run(superbox: Superbox, tuples: list[Tuple], cuts: Iterable[int], restarts: 
             found[name] += [dict(zip(train.columns, row, strict=True)) for row in out]
         boxes.log.save(store)
         if restarts:
-            boxes = Boxes.load(superbox, [store])
+            boxes = StageBoxes.load(superbox, [store])
     return answers(found)
 
 
@@ -174,7 +174,7 @@ def test_the_boxes_and_the_toll_box_give_the_same_in_one_run(spark: Any, tmp_pat
     network = yaml_files.load(NETWORKS / "linear_road.yaml")
     functions("linear_road")
     toll_box = Node("toll_box", Toll(), (Arc("feed"),))
-    its_outputs = tuple(Output(f"its_{name}", Arc("toll_box", port)) for port, name in enumerate(TOLL_BOX))
+    its_outputs = tuple(NetworkOutput(f"its_{name}", Arc("toll_box", port)) for port, name in enumerate(TOLL_BOX))
     network = replace(network, nodes=(*network.nodes, toll_box), outputs=(*network.outputs, *its_outputs))
     feed = [("feed", 1_000_000 + i, tup._asdict()) for i, tup in enumerate(tuples)]
     no_tolls = [{"vid": -1, "day": 1, "xway": 0, "tolls": 0}]

@@ -7,14 +7,14 @@ from collections.abc import Callable
 import pytest
 
 from slipstream._errors import BadInput
-from slipstream._network import TUP, Builder, Order, ScalarFunction, Stream, register
-from slipstream._network.algebra import Arc, Filter, Network, Node, Output, Source
+from slipstream._network import TUP, Builder, NetworkStream, Order, ScalarFunction, register
+from slipstream._network.algebra import Arc, Filter, Network, NetworkOutput, NetworkSource, Node
 from slipstream._network.schemas import check
 
 ORDER = Order("time")
 
 
-def network(build: Callable[[Stream, Stream, Stream], Stream]) -> Network:
+def network(build: Callable[[NetworkStream, NetworkStream, NetworkStream], NetworkStream]) -> Network:
     net = Builder("n")
     cars = net.source("cars", time="integer", speed="float", plate="text")
     taxis = net.source("taxis", time="integer", place="text")
@@ -23,7 +23,7 @@ def network(build: Callable[[Stream, Stream, Stream], Stream]) -> Network:
     return net.build()
 
 
-MISTAKES: list[tuple[Callable[[Stream, Stream, Stream], Stream], str, str]] = [
+MISTAKES: list[tuple[Callable[[NetworkStream, NetworkStream, NetworkStream], NetworkStream], str, str]] = [
     (lambda c, t, f: c.filter("sped > 3"), "box filter_1 (filter): 'sped > 3': column 'sped'", "'speed'"),
     (lambda c, t, f: c.filter("speed + 1"), "is double, not a condition", "such as speed > 90"),
     (lambda c, t, f: c.filter("speed >"), "is not an SQL expression", ""),
@@ -92,7 +92,7 @@ register(ScalarFunction("fare_of", lambda time, fares: time, "integer", tables=(
 
 
 @pytest.mark.parametrize(("build", "complaint", "hint"), MISTAKES, ids=[m[1][:30] for m in MISTAKES])
-def test_a_mistake_is_refused(spark, build: Callable[..., Stream], complaint: str, hint: str) -> None:
+def test_a_mistake_is_refused(spark, build: Callable[..., NetworkStream], complaint: str, hint: str) -> None:
     with pytest.raises(BadInput) as error:
         check(network(build), spark)
     assert complaint in error.value.message
@@ -101,7 +101,7 @@ def test_a_mistake_is_refused(spark, build: Callable[..., Stream], complaint: st
 
 def test_a_loop_is_refused_with_its_boxes() -> None:
     nodes = tuple(Node(a, Filter(("true",)), (Arc(b),)) for a, b in (("p", "q"), ("q", "r"), ("r", "p")))
-    looped = Network("n", (Source("s", {"a": "integer"}),), nodes, (Output("o", Arc("p")),))
+    looped = Network("n", (NetworkSource("s", {"a": "integer"}),), nodes, (NetworkOutput("o", Arc("p")),))
     with pytest.raises(BadInput, match=r"boxes in a loop: .*p.*"):
         check(looped, None)
 

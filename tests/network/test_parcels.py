@@ -23,18 +23,18 @@ from slipstream._network.flow import Train
 from slipstream._network.planning.plan import plan
 from slipstream._network.running.train_folder import arrow_schema
 from slipstream._network.schemas import check
-from slipstream._network.state.stored import Table
+from slipstream._network.state.stored import StoredTable
 from slipstream._network.tasks import operators_in_spark
 from slipstream._network.tasks.operators_in_spark import Carrier, SuperboxStage
 from slipstream._network.tasks.parcels import DELIVERED, Load, Row, read_rows, record_batch, to_frame
 from slipstream._network.tasks.superbox import Superbox
-from slipstream._runtime.partitions import labels
+from slipstream._runtime.stages.partitions import labels
 
 
 @pytest.fixture(scope="module")
 def superbox(spark: SparkSession) -> Superbox:
     names = {column: array_of([row[column] for row in in_rows(NAMES)], type_) for column, type_ in TABLE.items()}
-    return Superbox(plan(check(everything(), spark)), {"names": Table(names)})
+    return Superbox(plan(check(everything(), spark)), {"names": StoredTable(names)})
 
 
 def rows_of(feed: Feed, seed: int) -> list[Row]:

@@ -25,7 +25,7 @@ from slipstream._network.quality.monitor import Measured, Monitor
 from slipstream._network.quality.qos import Graph, Quality
 from slipstream._network.quality.shedding import (
     Controller,
-    Place,
+    DropPlace,
     delivered_shares,
     drop_unused,
     own_branches,
@@ -209,7 +209,7 @@ def test_the_controller_begins_with_what_measured_costs_call_for(checked: Checke
     assert Controller(checked, Statistics(), {"cars": 1e9}, cores=1).begin() == {}, "costs that are guessed"
 
 
-def _plan(checked: Checked, rate: float) -> dict[Place, float]:
+def _plan(checked: Checked, rate: float) -> dict[DropPlace, float]:
     return plan(checked, COSTS, {"cars": rate}, cores=1).shares
 
 

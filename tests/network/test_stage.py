@@ -25,18 +25,18 @@ from slipstream._network.algebra import Network
 from slipstream._network.planning.plan import plan
 from slipstream._network.running.train_folder import SEQ, TS, arrow_schema
 from slipstream._network.schemas import check
-from slipstream._network.state.stored import Table
+from slipstream._network.state.stored import StoredTable
 from slipstream._network.tasks.operators_in_spark import SuperboxStage
 from slipstream._network.tasks.sink import Sink, Tuples
 from slipstream._network.tasks.superbox import Superbox
-from slipstream._runtime.memory import Host, put_under_one_key
+from slipstream._runtime.stages.memory import Host, put_under_one_key
 
 
 @pytest.fixture(scope="module")
 def superbox(spark: SparkSession) -> Superbox:
     network = everything()
     names = {column: array_of([row[column] for row in in_rows(NAMES)], type_) for column, type_ in TABLE.items()}
-    return Superbox(plan(check(network, spark)), {"names": Table(names)})
+    return Superbox(plan(check(network, spark)), {"names": StoredTable(names)})
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from slipstream._network.flow import is_sorted, merge_order, sort_order
 from slipstream._network.planning.plan import plan
 from slipstream._network.schemas import check
 from slipstream._network.sql import translation
-from slipstream._network.state.stored import Table
+from slipstream._network.state.stored import StoredTable
 from slipstream._network.tasks.superbox import Superbox
 
 
@@ -29,7 +29,7 @@ from slipstream._network.tasks.superbox import Superbox
 def superbox(spark: SparkSession) -> Superbox:
     network = everything()
     names = {column: array_of([row[column] for row in in_rows(NAMES)], type_) for column, type_ in TABLE.items()}
-    return Superbox(plan(check(network, spark)), {"names": Table(names)})
+    return Superbox(plan(check(network, spark)), {"names": StoredTable(names)})
 
 
 TABLE: Schema = {"g": "text", "rank": "integer"}

@@ -12,13 +12,13 @@ import pytest
 from measure import machine
 from network.test_train_bench import CONSUMERS, dissemination, reports
 from oracles.network_loads import Load, linear_road
-from slipstream._network.boxes.window_functions import encode_table
+from slipstream._network.boxes.windows.window_functions import encode_table
 from slipstream._network.flow import Train
 from slipstream._network.planning.plan import plan
 from slipstream._network.schemas import check
-from slipstream._network.tasks.operators_in_spark import Boxes
+from slipstream._network.tasks.operators_in_spark import StageBoxes
 from slipstream._network.tasks.superbox import Superbox
-from slipstream._runtime.store import MemoryStore
+from slipstream._runtime.state.store import MemoryStore
 
 
 def trains(superbox: Superbox, table: pa.Table, size: int) -> list[Train]:
@@ -38,7 +38,7 @@ def trains(superbox: Superbox, table: pa.Table, size: int) -> list[Train]:
 def seconds(superbox: Superbox, feed: list[Train]) -> tuple[float, float]:
     """Processor seconds of a step and of a save, medians without the first, which compiles."""
     (source,) = superbox.plan.checked.network.sources
-    boxes = Boxes.fresh(superbox)
+    boxes = StageBoxes.fresh(superbox)
     stores = [MemoryStore() for _ in boxes.stores]
     taken = []
     for train in feed:

@@ -27,7 +27,7 @@ from slipstream._errors import BadInput
 from slipstream._feeds.tuples import FIELDS
 from slipstream._linear_road.state.published import CUBOIDS, CUBOIDS_BY_TEXT
 from slipstream._network import Builder, Network, yaml_files
-from slipstream._network.boxes.toll import Toll
+from slipstream._network.boxes.tolls.toll import Toll
 from slipstream._network.planning.plan import plan
 from slipstream._network.running.run_folder import Execution
 from slipstream._network.schemas import check
@@ -38,9 +38,9 @@ COLUMNS = dict.fromkeys(FIELDS, "integer")
 ANSWERS = {
     "notifications": (0, ("vid", "time", "lav", "toll")),
     "alerts": (1, ("time", "vid", "seg")),
-    "balances": (2, ("time", "time", "qid", "balance")),
-    "expenditures": (3, ("time", "qid", "spent")),
-    "travel_times": (4, ("time", "qid", "seconds", "toll")),
+    "balances": (2, ("time", "result_time", "qid", "balance")),
+    "expenditures": (3, ("time", "qid", "expenditure")),
+    "travel_times": (4, ("time", "qid", "travel_time", "toll")),
 }
 
 

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from slipstream._errors import BadInput
 from slipstream._network.state.tracked_tables import FLOAT, INTEGER, TEXT, Log, StateTable, apply_delta
-from slipstream._runtime.store import MemoryStore
+from slipstream._runtime.state.store import MemoryStore
 
 COLUMNS = {"number": INTEGER, "share": FLOAT, "name": TEXT, "other": TEXT}
 TEXTS = st.one_of(st.none(), st.text(max_size=6))

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from slipstream._errors import BadInput
 from slipstream._network import ScalarFunction, register
-from slipstream._network.boxes.window_functions import NULL_INTEGER
+from slipstream._network.boxes.windows.window_functions import NULL_INTEGER
 from slipstream._network.sql.sql_values import Untranslatable
 from slipstream._network.sql.vector import translate
 

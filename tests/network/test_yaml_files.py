@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from slipstream._cli.common.user_functions import load_functions
 from slipstream._errors import BadInput
 from slipstream._network import algebra, drawing, yaml_files
-from slipstream._network.algebra import Arc, ConnectionPoint, Network, Node, Order, Output, Source, Table
+from slipstream._network.algebra import (
+    Arc,
+    ConnectionPoint,
+    Network,
+    NetworkOutput,
+    NetworkSource,
+    NetworkTable,
+    Node,
+    Order,
+)
 from slipstream._network.quality.qos import Graph, Quality
 
 NETWORKS = Path(__file__).parents[2] / "examples" / "networks"
@@ -51,10 +60,10 @@ def unique(strategy: st.SearchStrategy, most: int = 4) -> st.SearchStrategy:
 networks = st.builds(
     Network,
     texts,
-    unique(st.builds(Source, names, st.dictionaries(names, st.sampled_from(list(algebra.TYPES)), max_size=3))),
+    unique(st.builds(NetworkSource, names, st.dictionaries(names, st.sampled_from(list(algebra.TYPES)), max_size=3))),
     unique(st.builds(Node, names, boxes, st.lists(arcs, min_size=1, max_size=3).map(tuple), texts, texts)),
-    unique(st.builds(Output, names, arcs, qualities, st.booleans(), maybe)),
-    unique(st.builds(Table, names, st.just({"a": "integer"}))),
+    unique(st.builds(NetworkOutput, names, arcs, qualities, st.booleans(), maybe)),
+    unique(st.builds(NetworkTable, names, st.just({"a": "integer"}))),
     unique(st.builds(ConnectionPoint, names, arcs, maybe, st.one_of(st.none(), st.integers(1, 9)), names)),
     texts,
 )

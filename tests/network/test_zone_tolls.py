@@ -18,8 +18,8 @@ from oracles.network_engines import Feed
 from oracles.zone_tolls import visits
 from slipstream._errors import BadInput
 from slipstream._network import Builder, Network
-from slipstream._network.boxes.priced_zones import parse_zones
-from slipstream._network.boxes.zone_tolls import ZoneTolls
+from slipstream._network.boxes.tolls.priced_zones import parse_zones
+from slipstream._network.boxes.tolls.zone_tolls import ZoneTolls
 from slipstream._network.flow import Train
 from slipstream._network.planning.plan import plan
 from slipstream._network.schemas import check

@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from slipstream._network.algebra import Arc, Network
-from slipstream._network.boxes.window_functions import NULL_INTEGER
+from slipstream._network.boxes.windows.window_functions import NULL_INTEGER
 from slipstream._network.planning.compiler import Compiled, compile_network
 from slipstream._network.planning.plan import plan
 from slipstream._network.running.train_folder import SEQ, TS, arrow_schema, open_trains, write_train
 from slipstream._network.schemas import check
 from slipstream._network.state.tracked_tables import Log
-from slipstream._runtime.store import MemoryStore
+from slipstream._runtime.state.store import MemoryStore
 
 Feed = list[tuple[str, int, dict[str, Any]]]
 Results = dict[str, list[dict[str, Any]]]

@@ -14,8 +14,8 @@ import shapely
 from roads.driven import Observed, drives, mismatch, observe
 from slipstream._berlinmod.streets import read_network
 from slipstream._berlinmod.synthetic_city import synthetic_network
-from slipstream._moving.plane import Plane
-from slipstream._roads.graph_building import build
+from slipstream._moving.space.plane import Plane
+from slipstream._roads.importing.graph_building import build
 from slipstream._roads.matching.matcher import Matcher
 from slipstream._roads.matching.model import Model
 from slipstream._roads.matching.viterbi import ON

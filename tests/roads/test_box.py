@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 import slipstream as ss
 from roads.test_viterbi import LINE, street
 from slipstream._api.trips.roads import Roads
-from slipstream._moving.plane import Plane
-from slipstream._moving.value import MovingPoint, to_arrow
+from slipstream._moving.moving_point import MovingPoint, to_arrow
+from slipstream._moving.space.plane import Plane
 from slipstream._network import yaml_files as files
-from slipstream._roads.graph_building import build
+from slipstream._roads.importing.graph_building import build
+from slipstream._roads.importing.projecting import move_to_utm
 from slipstream._roads.matching.match_columns import match_trips
 from slipstream._roads.matching.matcher import Matcher, open_matcher
 from slipstream._roads.matching.model import Model
-from slipstream._roads.matching.speeding import speeding_points
+from slipstream._roads.matching.speeding_rules import speeding_points
 from slipstream._roads.matching.viterbi import STATUS
-from slipstream._roads.projecting import move_to_utm
 from slipstream._roads.road_tables import save_roads
 from slipstream.testing import MemoryHost, MemorySource
 

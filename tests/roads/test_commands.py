@@ -14,7 +14,7 @@ import slipstream as ss
 from commands import Slipstream
 from roads.test_viterbi import LINE
 from slipstream._berlinmod.synthetic_city import synthetic_network
-from slipstream._moving.value import MovingPoint, to_arrow
+from slipstream._moving.moving_point import MovingPoint, to_arrow
 from slipstream._roads.matching.match_columns import match_trips
 from slipstream._roads.matching.matcher import Matcher
 from slipstream._roads.matching.matching_jobs import match_files, read_trips

@@ -11,7 +11,7 @@ import pytest
 from roads.test_viterbi import street
 from slipstream._errors import BadArgument
 from slipstream._roads.corridors import find_corridor, make_table
-from slipstream._roads.graph_building import build
+from slipstream._roads.importing.graph_building import build
 from slipstream._roads.street_network import Street, StreetNetwork, Tags
 
 

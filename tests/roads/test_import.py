@@ -11,9 +11,9 @@ import pytest
 import shapely
 
 from slipstream._errors import BadArgument, BadInput
-from slipstream._roads.graph_building import Draft, build, finish
+from slipstream._roads.importing.graph_building import Draft, build, finish
+from slipstream._roads.importing.street_files import import_network, read_network
 from slipstream._roads.road_tables import open_roads, save_roads
-from slipstream._roads.street_files import import_network, read_network
 from slipstream._roads.street_network import CLASSES, Street, StreetNetwork, Tags, find_strong, restrict
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from oracles.matching import Matching, PlainRoads
 from slipstream._errors import BadArgument
-from slipstream._roads.graph_building import build
+from slipstream._roads.importing.graph_building import build
 from slipstream._roads.matching.matcher import Matcher
 from slipstream._roads.matching.model import DETOUR, U_TURN, Model
 from slipstream._roads.matching.viterbi import ON, STATUS, Matched, no_last
@@ -198,7 +198,7 @@ def test_two_positions_that_agree_on_a_far_place_begin_a_stretch_there() -> None
 
 
 def test_between_pieces_of_a_network_a_stretch_begins() -> None:
-    from slipstream._roads.graph_building import Draft, finish
+    from slipstream._roads.importing.graph_building import Draft, finish
 
     network = finish(Draft([street((0, 0), (500, 0)), street((600, 0), (1000, 0))]), "two", keep_pieces=True)
     found = match(network, (0, 400, 0), (10, 480, 0), (20, 650, 0), (30, 800, 0))

@@ -23,12 +23,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from console.made_jobs import begun, commit
 from slipstream._errors import BadArgument, Unavailable
-from slipstream._runtime import exporter, metrics
-from slipstream._runtime.exporter import Observed, Where, collect, encode, export_to, exporting
-from slipstream._runtime.following import FollowedJob
-from slipstream._runtime.metrics import BatchMetrics
-from slipstream._runtime.starts import read_starts, record_start
-from slipstream._runtime.status import READY, RUNNING, Status
+from slipstream._runtime.watching import exporter, metrics
+from slipstream._runtime.watching.exporter import Observed, Where, collect, encode, export_to, exporting
+from slipstream._runtime.watching.following import FollowedJob
+from slipstream._runtime.watching.metrics import BatchMetrics
+from slipstream._runtime.watching.starts import read_starts, record_start
+from slipstream._runtime.watching.status import READY, RUNNING, Status
 from slipstream._tools.logs import append_lines
 
 MONITORING = Path(__file__).parents[2] / "examples" / "monitoring"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slipstream._runtime.health import TimedBatch, judge
+from slipstream._runtime.watching.health import TimedBatch, judge
 
 LIMITS = {"toll": 5.0}
 

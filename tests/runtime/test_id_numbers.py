@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from slipstream._errors import BadInput
 from slipstream._feeds import text_ids as texts
-from slipstream._runtime.id_numbers import Names, Register
-from slipstream._runtime.store import MemoryStore
+from slipstream._runtime.state.id_numbers import Names, Register
+from slipstream._runtime.state.store import MemoryStore
 
 IDS = st.text("abü€", min_size=1, max_size=4)
 

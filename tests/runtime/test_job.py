@@ -13,7 +13,7 @@ from slipstream._runtime import job
 SETTINGS = {"rules": "2004", "lateness": 60}
 
 
-def begun(folder: Path, **other: object) -> job.Job:
+def begun(folder: Path, **other: object) -> job.JobFile:
     return job.begin(folder, "toll", 4, {**SETTINGS, **other}, lambda: {"fragments": [3, 5]})
 
 
@@ -22,7 +22,7 @@ def test_a_job_resumes_with_its_identity_and_its_layout(tmp_path: Path) -> None:
     again = job.begin(tmp_path / "out", "toll", 4, SETTINGS, lambda: pytest.fail("has a layout"))
     assert again == first
     assert again.layout == {"fragments": [3, 5]}
-    assert job.Job.read(tmp_path / "out") == first
+    assert job.JobFile.read(tmp_path / "out") == first
 
 
 def test_a_new_folder_is_no_job_yet(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_a_start_that_differs_from_the_first_is_refused(
 def test_folders_of_the_first_version_are_refused_with_advice(tmp_path: Path, name: str) -> None:
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("{}")
-    for look in (lambda: job.check(tmp_path, "toll", 4, SETTINGS), lambda: job.Job.read(tmp_path)):
+    for look in (lambda: job.check(tmp_path, "toll", 4, SETTINGS), lambda: job.JobFile.read(tmp_path)):
         with pytest.raises(BadInput, match=r"Slipstream 0\.1") as refused:
             look()
         assert "another --out folder" in refused.value.hint
@@ -66,7 +66,7 @@ def test_a_folder_with_other_things_in_it_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadArgument, match="not a folder"):
         job.check(tmp_path / "thesis.tex", "toll", 4, SETTINGS)
     with pytest.raises(BadArgument, match="not the folder of a job"):
-        job.Job.read(tmp_path)
+        job.JobFile.read(tmp_path)
 
 
 @pytest.mark.parametrize("body", ["", "[]", '{"kind": 1}', '{"kind": "toll", "state_version": "4", "settings": {}}'])

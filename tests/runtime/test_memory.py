@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slipstream._runtime.memory import Host
-from slipstream._runtime.stage import Chain, Stage, batch_number
-from slipstream._runtime.store import Store
+from slipstream._runtime.stages.memory import Host
+from slipstream._runtime.stages.stage import Chain, Stage, batch_number
+from slipstream._runtime.state.store import Store
 
 
 class Word(NamedTuple):

@@ -15,9 +15,9 @@ import pytest
 
 from runtime.test_exporter import exported, free_port
 from slipstream._errors import BadArgument
-from slipstream._runtime import otlp
-from slipstream._runtime.exporter import Where, export_to
-from slipstream._runtime.status import RUNNING
+from slipstream._runtime.watching import otlp
+from slipstream._runtime.watching.exporter import Where, export_to
+from slipstream._runtime.watching.status import RUNNING
 
 service = pytest.importorskip("opentelemetry.proto.collector.metrics.v1.metrics_service_pb2")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from slipstream._runtime.partitions import labels, spark_hash
+from slipstream._runtime.stages.partitions import labels, spark_hash
 
 
 def test_integers_hash_as_they_do_in_spark(spark: SparkSession) -> None:

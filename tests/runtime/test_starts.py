@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from slipstream._errors import BadInput
-from slipstream._runtime import starts
-from slipstream._runtime.starts import read_log, read_starts, record_start
-from slipstream._runtime.status import report_status
+from slipstream._runtime.watching import starts
+from slipstream._runtime.watching.starts import read_log, read_starts, record_start
+from slipstream._runtime.watching.status import report_status
 from slipstream._tools import command_line
 from slipstream._tools.progress import say
 
@@ -77,3 +77,16 @@ def test_unreadable_lines_are_left_out(tmp_path: Path) -> None:
     whole = (tmp_path / starts.FILE).read_text()
     (tmp_path / starts.FILE).write_text('{"at": 1}\n' + whole + '{"cut')
     assert len(read_starts(tmp_path)) == 1
+
+
+def test_what_spark_logs_is_kept_with_the_job_and_rotated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "temporary.log"
+    monkeypatch.setattr(starts.session, "spark_log", lambda: source)
+    monkeypatch.setattr(starts, "LOG_BYTES", 20)
+    source.write_text("of another job\n")
+    for text in ("the first start\n", "the second start\n", "the third start\n"):
+        with starts.keep_spark_log(tmp_path), source.open("a") as log:
+            log.write(text)
+    assert (tmp_path / "spark.log.1").read_text() == "the first start\nthe second start\n"
+    assert (tmp_path / "spark.log").read_text() == "the third start\n"
+    assert source.stat().st_size == 0

@@ -13,7 +13,7 @@ import pytest
 
 from slipstream._cuboid.fragment import Fragment
 from slipstream._cuboid.schema import AST, Schema
-from slipstream._runtime import shared_arrays, state_cache
+from slipstream._runtime.state import shared_arrays, state_cache
 
 SPEEDS = Schema("CAR", (AST("speed", "i4", 3),))
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from slipstream._errors import BadInput, Place, Unavailable
-from slipstream._runtime import status
-from slipstream._runtime.status import FILE, READY, has_finished, report_status
+from slipstream._runtime.watching import status
+from slipstream._runtime.watching.status import FILE, READY, has_finished, report_status
 
 
 def fill_disk(monkeypatch: pytest.MonkeyPatch) -> None:

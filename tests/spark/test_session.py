@@ -48,6 +48,12 @@ def spark_error(text: str) -> Exception:
         (spark_error("OSError: [Errno 30] Read-only file system: 'x'"), "The disk is read-only."),
         (ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), "Spark's JVM has stopped."),
         (OSError(errno.ENOSPC, "No space left on device", "tolls/summary.json"), "tolls/summary.json: No space"),
+        (
+            spark_error("An error occurred while calling o3.x.\n: java.lang.IllegalStateException: no"),
+            "failed: java.lang.",
+        ),
+        (spark_error('because the return of "o.a.s.SparkContext.dagScheduler()" is null'), "Spark has stopped."),
+        (spark_error("Cannot call methods on a stopped SparkContext."), "Spark has stopped."),
         (spark_error("job aborted\nValueError: no"), "A Spark task failed: ValueError: no"),
     ],
 )

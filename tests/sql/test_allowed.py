@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from slipstream._cuboid import declare
 from slipstream._cuboid.query.sql import Query
 from slipstream._errors import BadArgument, BadInput, SlipstreamError
-from slipstream._network import Builder, Order, ScalarFunction, Stream, box_functions, register
+from slipstream._network import Builder, NetworkStream, Order, ScalarFunction, box_functions, register
 from slipstream._network.running.run_folder import pushdown_predicate
 from slipstream._network.schemas import check
 from slipstream._network.sql import box_expressions
@@ -296,7 +296,7 @@ def test_the_message_names_the_function_and_what_may_have_been_meant() -> None:
 SOURCE = {"a": "integer", "f": "float", "p": "text", "b": "boolean"}
 
 
-def ways_in(text: str) -> Iterator[tuple[str, Callable[[Stream, Stream, Stream], Stream]]]:
+def ways_in(text: str) -> Iterator[tuple[str, Callable[[NetworkStream, NetworkStream, NetworkStream], NetworkStream]]]:
     """Networks with an expression in each place that takes one."""
     order = Order("a")
     yield "filter", lambda s, t, k: s.filter(f"{text} is null", "a > 3")

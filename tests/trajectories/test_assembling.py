@@ -12,10 +12,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from slipstream._moving import types
-from slipstream._moving.systems import System
-from slipstream._trajectories import assembling
-from slipstream._trajectories.assembling import Assembler, assemble
-from slipstream._trajectories.trip_rules import Rules
+from slipstream._moving.space.systems import System
+from slipstream._trajectories.cutting import assembling
+from slipstream._trajectories.cutting.assembling import Assembler, assemble
+from slipstream._trajectories.cutting.trip_rules import TripRules
 from trajectories.oracle import Row, Trips, divide
 
 SECOND = 1_000_000
@@ -41,7 +41,7 @@ def positions(rows: list[Row]) -> pa.RecordBatch:
 
 
 def run(batches: list[pa.RecordBatch], speed: float = float("inf")) -> list[dict[str, Any]]:
-    assembler = Assembler(Rules(GAP, speed), "", System(""))
+    assembler = Assembler(TripRules(GAP, speed), "", System(""))
     return [row for batch in assemble(assembler, batches) for row in batch.to_pylist()]
 
 
@@ -80,7 +80,7 @@ def test_trips_and_rejects_are_those_of_the_rules(rows, speed, cuts, enough):
     batches = [whole.slice(a, b - a) for a, b in itertools.pairwise(places)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(assembling, "_ENOUGH", enough)
-        assembler = Assembler(Rules(GAP, speed), "", System(""), _enough=enough)
+        assembler = Assembler(TripRules(GAP, speed), "", System(""), _enough=enough)
         made = [row for batch in assemble(assembler, batches) for row in batch.to_pylist()]
     trips, rejects = divide(rows, GAP, speed)
     assert read_back(made) == (trips, rejects)
@@ -126,7 +126,7 @@ def test_rows_that_were_unusable_before_are_rejects_with_their_text():
 
 def test_places_that_the_plane_does_not_reach_are_outside():
     rows = [("a", 0, 13.4, 52.5), ("a", SECOND, -120.0, 52.5), ("b", 0, 13.4, 52.5)]
-    assembler = Assembler(Rules(GAP), "EPSG:4326", System("EPSG:32633"))
+    assembler = Assembler(TripRules(GAP), "EPSG:4326", System("EPSG:32633"))
     made = [row for batch in assemble(assembler, [positions(rows)]) for row in batch.to_pylist()]
     assert sorted((row["id"], row["reason"] or "") for row in made) == [("a", ""), ("a", "outside"), ("b", "")]
     lost = next(row for row in made if row["reason"])
@@ -136,6 +136,6 @@ def test_places_that_the_plane_does_not_reach_are_outside():
 def test_a_trip_has_the_first_values_of_columns_that_are_kept():
     batch = positions([("a", n * SECOND, float(n), 0.0) for n in range(3)])
     batch = batch.add_column(4, "kind", pa.array(["van", "bus", None]))
-    assembler = Assembler(Rules(GAP), "", System(""), keep=("kind",))
+    assembler = Assembler(TripRules(GAP), "", System(""), keep=("kind",))
     (made,) = [row for found in assemble(assembler, [batch]) for row in found.to_pylist()]
     assert made["kind"] == "van"

@@ -13,7 +13,7 @@ import pytest
 import slipstream as ss
 import slipstream.functions as sf
 from slipstream._errors import BadArgument, BadInput
-from slipstream._moving.systems import CRS_KEY
+from slipstream._moving.space.systems import CRS_KEY
 from slipstream._spark import session
 from trajectories.oracle import divide
 

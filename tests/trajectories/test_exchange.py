@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 import slipstream as ss
 from moving.oracle import moving
 from slipstream._errors import BadArgument, BadInput
+from slipstream._moving.moving_point import instant, to_arrow
 from slipstream._moving.types import TFLOAT
-from slipstream._moving.value import instant, to_arrow
 from slipstream._trajectories.exchange.binary import decode_meos, encode_meos
 from slipstream._trajectories.exchange.interchange import WRITERS
-from slipstream._trajectories.inputs import gpx_rows, kml_rows
+from slipstream._trajectories.reading.position_files import gpx_rows, kml_rows
 
 pymeos = pytest.importorskip("pymeos")
 

@@ -13,8 +13,8 @@ from deltalake import write_deltalake
 
 import slipstream as ss
 from slipstream._errors import BadArgument, BadInput
-from slipstream._trajectories.inputs import Input, gpx_rows, gtfs_messages, gtfs_rows
-from slipstream._trajectories.json_positions import geojson_rows, mfjson_rows
+from slipstream._trajectories.reading.json_positions import geojson_rows, mfjson_rows
+from slipstream._trajectories.reading.position_files import Input, gpx_rows, gtfs_messages, gtfs_rows
 
 HEAD = "id,time,lon,lat\n"
 LINES = "a,2026-05-04T08:00:00Z,13.40,52.50\na,2026-05-04T08:01:00Z,13.41,52.50\n"

@@ -16,7 +16,7 @@ const PAGES = [
   { path: "/city", title: "Live city", key: "2", page: CityPage },
   { path: "/network", title: "Network", key: "3", page: NetworkPage },
   { path: "/trajectories", title: "Trajectories", key: "4", page: TrajectoriesPage },
-  { path: "/ask", title: "Ask", key: "5", page: AskPage },
+  { path: "/ask", title: "Query", key: "5", page: AskPage },
 ] as const;
 
 export function App() {

@@ -16,7 +16,7 @@ import pyarrow as pa
 from slipstream._errors import BadArgument, BadInput
 from slipstream._moving import columns, types
 from slipstream._moving.columns import MPoints
-from slipstream._moving.value import micros
+from slipstream._moving.moving_point import micros
 from slipstream._tools.numba_tools import Bytes, Floats, Ints, Longs
 
 FOOT = 0.3048
@@ -39,7 +39,7 @@ COLUMNS = f"vid int, xway int, dir int, Trip {types.MPOINT.sql}"
 REPEATED = ["xway", "dir", "Trip.t.list.element", "Trip.y.list.element", "Trip.starts.list.element"]
 
 
-class Trips(NamedTuple):
+class EndedTrips(NamedTuple):
     """Trips and their reports, trip by trip."""
 
     vid: Ints
@@ -55,10 +55,10 @@ class Trips(NamedTuple):
         return b"".join(column.tobytes() for column in self)
 
     @classmethod
-    def from_bytes(cls, blob: bytes, trips: int, reports: int) -> Trips:
+    def from_bytes(cls, blob: bytes, trips: int, reports: int) -> EndedTrips:
         """Decode from bytes.
 
-        >>> Trips.from_bytes(NO_TRIPS.to_bytes(), 0, 0).vid.size
+        >>> EndedTrips.from_bytes(NO_TRIPS.to_bytes(), 0, 0).vid.size
         0
         """
         sizes = [trips] * 4 + [reports] * 3
@@ -73,7 +73,7 @@ class Trips(NamedTuple):
         places = np.cumsum([0, *widths[:-1]]).tolist()
         return cls(*(np.frombuffer(blob, *form) for form in zip(kinds, sizes, places, strict=True)))
 
-    def pieces(self, most: int = MOST) -> Iterator[Trips]:
+    def pieces(self, most: int = MOST) -> Iterator[EndedTrips]:
         """Split into pieces of about ``most`` reports and whole trips; none if there are no trips."""
         ends = np.cumsum(self.size, dtype=np.int64)
         cuts = np.flatnonzero(np.diff((ends - self.size) // most)) + 1
@@ -81,11 +81,11 @@ class Trips(NamedTuple):
             if last > first:
                 reports = slice(ends[first] - self.size[first], ends[last - 1])
                 heads, vertices = [column[first:last] for column in self[:4]], [column[reports] for column in self[4:]]
-                yield Trips(*heads, *vertices)  # type: ignore[arg-type]
+                yield EndedTrips(*heads, *vertices)  # type: ignore[arg-type]
 
 
 _INTS, _BYTES = np.empty(0, np.int32), np.empty(0, np.uint8)
-NO_TRIPS = Trips(_INTS, _INTS, _INTS, _BYTES, _INTS, _INTS, _BYTES)
+NO_TRIPS = EndedTrips(_INTS, _INTS, _INTS, _BYTES, _INTS, _INTS, _BYTES)
 
 
 def parse_instant(start: str) -> int:
@@ -105,7 +105,7 @@ def parse_instant(start: str) -> int:
         ) from error
 
 
-def as_table(trips: Trips, start: int) -> pa.Table:
+def as_table(trips: EndedTrips, start: int) -> pa.Table:
     """Convert trips to rows with a moving point each; second 0 is ``start`` seconds after 1970."""
     moving = moving_points(
         trips.size,

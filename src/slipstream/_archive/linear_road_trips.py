@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slipstream._archive.ended_trips import NO_TRIPS, Trips
+from slipstream._archive.ended_trips import NO_TRIPS, EndedTrips
 from slipstream._archive.open_trips import (
     BEGINS,
     CONTINUES,
@@ -15,10 +15,10 @@ from slipstream._archive.open_trips import (
     point_schema,
 )
 from slipstream._cuboid.schema import KEY, Plain, Schema
-from slipstream._feeds.trains import Train
+from slipstream._feeds.trains import FeedTrain
 from slipstream._feeds.trip import begins_trip
 from slipstream._feeds.tuples import REPORT_EVERY
-from slipstream._runtime.store import Store
+from slipstream._runtime.state.store import Store
 from slipstream._tools.numba_tools import Bools, Bytes, Ints, compiled
 
 #: bits of a car's key below the expressway: the vehicle
@@ -71,7 +71,7 @@ class ReportTrips:
     def __init__(self, gap: int = REPORT_EVERY) -> None:
         self.open = OpenTrips(ReportRule(gap), -1)
 
-    def take(self, trains: list[Train], *, last: bool = False) -> Trips:
+    def take(self, trains: list[FeedTrain], *, last: bool = False) -> EndedTrips:
         """Add the reports of whole seconds; return the trips that ended, all of them after the ``last`` one."""
         ended, _ = self.open.take(_read_points(trains), last=last)
         return _make_trips(ended)
@@ -88,7 +88,7 @@ class ReportTrips:
         return trips
 
 
-def _read_points(trains: list[Train]) -> Rows:
+def _read_points(trains: list[FeedTrain]) -> Rows:
     """Return the reports of trains in time order."""
     trains = sorted((train for train in trains if train.vid.size), key=lambda train: train.second)
     sizes = [train.vid.size for train in trains]
@@ -102,10 +102,10 @@ def _read_points(trains: list[Train]) -> Rows:
     return points
 
 
-def _make_trips(ended: Ended) -> Trips:
+def _make_trips(ended: Ended) -> EndedTrips:
     if not ended.key.size:
         return NO_TRIPS
     vid, xway = ended.key & ((1 << VID_BITS) - 1), ended.key >> VID_BITS
     ends = np.cumsum(ended.size)
     time, pos, lane, direction = (np.ascontiguousarray(ended.points[name]) for name in ("time", "pos", "lane", "dir"))
-    return Trips(vid.astype(np.int32), xway.astype(np.int32), ended.size, direction[ends - 1], time, pos, lane)
+    return EndedTrips(vid.astype(np.int32), xway.astype(np.int32), ended.size, direction[ends - 1], time, pos, lane)

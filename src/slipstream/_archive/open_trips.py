@@ -21,8 +21,8 @@ import numpy.typing as npt
 from slipstream._cuboid.fragment import EMPTY, Fragment, Parts, insert, locate
 from slipstream._cuboid.log import DeltaLog
 from slipstream._cuboid.schema import KEY, Plain, Schema
-from slipstream._runtime import shared_arrays
-from slipstream._runtime.store import Store
+from slipstream._runtime.state import shared_arrays
+from slipstream._runtime.state.store import Store
 from slipstream._tools.numba_tools import Bools, Bytes, Ints, Longs, compiled
 
 #: a rule's verdict on a point: it continues the trip of its mover, begins another, or is rejected

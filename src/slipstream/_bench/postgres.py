@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from slipstream._bench.driving.driver import DrivePlan, DriveResult, Pace, drive
 from slipstream._bench.driving.encoders import encode_text
-from slipstream._bench.driving.receivers import Destination
+from slipstream._bench.driving.receivers import FeedReceiver
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import MILE, SEGMENTS
@@ -72,7 +72,7 @@ class PostgresRun:
     spans: list[tuple[float, float]]  # when the database worked, in seconds since 1970
 
 
-class InputTable(Destination):
+class InputTable(FeedReceiver):
     """The database's input table; a second arrives whole or not at all."""
 
     def __init__(self, server: str) -> None:
@@ -166,7 +166,7 @@ def load_history(connection: Connection[Any], run: Run) -> None:
         for file in sorted(folder.glob("*.parquet")) if folder.is_dir() else ():
             with cursor.copy("copy linear_road.toll_history from stdin (format csv)") as copy:
                 for batch in pq.ParquetFile(file).iter_batches(columns=["vid", "day", "xway", "tolls"]):
-                    pcsv.write_csv(batch, _Writer(copy), options)
+                    pcsv.write_csv(batch, _CopyWriter(copy), options)
     strides = (run.manifest.vid_stride, run.xway_stride) if run.copies > 1 else (2**31 - 1, 2**31 - 1)
     connection.execute("insert into linear_road.copies values (%s, %s)", strides)
     connection.execute("create index on linear_road.toll_history (vid, day)")
@@ -211,10 +211,10 @@ def _fill(connection: Connection[Any], table: str, names: tuple[str, ...], *colu
     rows = pa.table(dict(zip(names, map(np.ascontiguousarray, columns), strict=True)))
     copy_in = f"copy linear_road.{table} ({', '.join(names)}) from stdin (format csv)"
     with connection.cursor() as cursor, cursor.copy(copy_in) as copy:
-        pcsv.write_csv(rows, _Writer(copy), pcsv.WriteOptions(include_header=False))
+        pcsv.write_csv(rows, _CopyWriter(copy), pcsv.WriteOptions(include_header=False))
 
 
-class _Writer:
+class _CopyWriter:
     """Lets pyarrow write into a running COPY."""
 
     closed = False

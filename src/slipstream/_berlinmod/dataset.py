@@ -26,7 +26,7 @@ from slipstream._berlinmod.layout import SAMPLES, check_data_set
 from slipstream._errors import MALFORMED, BadInput
 from slipstream._moving import register, types
 from slipstream._moving.columns import MPoints, freeze, read, write
-from slipstream._moving.motion import concatenate, split_at_pauses
+from slipstream._moving.kernels.motion import concatenate, split_at_pauses
 from slipstream._roads.street_network import StreetNetwork
 from slipstream._tools.strict_json import decode_as, parse_json
 

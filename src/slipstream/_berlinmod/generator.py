@@ -32,8 +32,8 @@ from slipstream._berlinmod.dataset import (
 from slipstream._errors import BadArgument
 from slipstream._moving import register, types
 from slipstream._moving.columns import MPoints, Periods, Points, write
-from slipstream._moving.places import polygons
-from slipstream._moving.value import micros
+from slipstream._moving.kernels.places import polygons
+from slipstream._moving.moving_point import micros
 from slipstream._roads import paths
 from slipstream._roads.street_network import StreetNetwork
 from slipstream._tools.files.staging import staged_folder

@@ -23,10 +23,10 @@ import pyarrow as pa
 
 from slipstream._berlinmod import resident
 from slipstream._berlinmod.dataset import Dataset
-from slipstream._joins.grid import Boxes, Grid
+from slipstream._joins.grid import BoundingBoxes, Grid
 from slipstream._moving import types
 from slipstream._moving.columns import read, write
-from slipstream._moving.motion import boxes, lengths, split_by_extent
+from slipstream._moving.kernels.motion import boxes, lengths, split_by_extent
 from slipstream._tools.numba_tools import Floats, Ints
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _pieces(batches: Iterator[pa.RecordBatch], width: float) -> Iterator[pa.Reco
 
 def _cells(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        rows, cells, _ = GRID.cover(Boxes(*(read(batch.column(name)) for name in Boxes._fields)))
+        rows, cells, _ = GRID.cover(BoundingBoxes(*(read(batch.column(name)) for name in BoundingBoxes._fields)))
         thin = batch.select([*(name for name, _ in (*_WHO, *_BOX, *_TIME)), "tile"])
         taken = pa.Table.from_batches([thin]).take(pa.array(rows)).combine_chunks()
         *columns, tile = (column.combine_chunks() for column in taken.columns)

@@ -8,8 +8,8 @@ from typing import Any
 
 from slipstream._berlinmod.synthetic_city import synthetic_network
 from slipstream._errors import MALFORMED, BadArgument, BadInput
-from slipstream._roads import street_files
-from slipstream._roads.lists import read_nested_list
+from slipstream._roads.importing import street_files
+from slipstream._roads.importing.lists import read_nested_list
 from slipstream._roads.street_network import StreetNetwork, find_strong, restrict
 
 

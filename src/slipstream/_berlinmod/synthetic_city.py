@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slipstream._roads.graph_building import build
+from slipstream._roads.importing.graph_building import build
 from slipstream._roads.street_network import PLAIN, Street, StreetNetwork, Tags
 from slipstream._tools.numba_tools import uniform
 

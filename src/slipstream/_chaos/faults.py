@@ -19,9 +19,8 @@ from pathlib import Path
 
 import psutil
 
-from slipstream._chaos.output_comparison import read_text_lengths
 from slipstream._chaos.process import JobProcess
-from slipstream._io.outputs import CHECKPOINT, FOLDER, JOURNAL, last_batch
+from slipstream._io.outputs import CHECKPOINT, FOLDER, JOURNAL, last_batch, text_lengths
 from slipstream._linear_road.answer_text import TEXT
 from slipstream._tools.processes.failpoints import OUTPUT_POINTS, VARIABLE
 
@@ -297,7 +296,7 @@ class Damage(Fault):
         whole = file.read_bytes() if file else b""
         if self.what == TEXT:
             # the rest is not committed and is overwritten
-            whole = whole[: read_text_lengths(last_batch(self.site.out)).get(TEXT, 0)]
+            whole = whole[: text_lengths(last_batch(self.site.out)).get(TEXT, 0)]
         if not file or not whole:
             return False
         self._saved = file, whole

@@ -23,7 +23,7 @@ from slipstream._cuboid.snapshots import snapshot_files
 from slipstream._cuboid.snapshots.snapshot import Snapshot
 from slipstream._errors import CheckFailed
 from slipstream._io import outputs
-from slipstream._linear_road.answer_text import REJECTED, TEXT
+from slipstream._linear_road.answer_text import TEXT
 
 #: columns with times, which differ between runs, like those that begin with an underscore
 _WHEN = (outputs.BATCH, "delay_ms")
@@ -60,7 +60,7 @@ class Committed:
         found = {name: outputs.visible_files(out, name, until=last.batch).read() for name in outputs.output_names(out)}
         tables = {name: _list_rows(table) for name, table in found.items()}
         orders = {name: rows for name, table in found.items() if (rows := _sort_rows(name, table))}
-        texts = {name: _read_lines(out / name, length) for name, length in read_text_lengths(last).items()}
+        texts = {name: _read_lines(out / name, length) for name, length in outputs.text_lengths(last).items()}
         journal, tuples, steps = Counter[str](), 0, dict[int, list[Mapping[str, int]]]()
         for batch in batches:
             journal.update(batch.outputs)
@@ -72,13 +72,6 @@ class Committed:
     def is_empty(self) -> bool:
         """Whether there is nothing to compare."""
         return not any(self.tables.values())
-
-
-def read_text_lengths(last: outputs.Batch | None) -> dict[str, int]:
-    """Return the committed length of each text file, by the last line of the journal."""
-    detail = last.detail if last else {}
-    known = ((TEXT, "text_bytes"), (REJECTED, "rejects_bytes"))
-    return {name: int(detail[key]) for name, key in known if detail.get(key)}
 
 
 def _list_rows(table: pa.Table) -> Rows:

@@ -35,7 +35,7 @@ from slipstream._feeds.history import (
     WEEKS,
     FileDigest,
     History,
-    Index,
+    HistoryIndex,
     count_file,
     day_of_week,
     digest_file,
@@ -88,7 +88,7 @@ def make_history(run: Run, spark: SparkSession, *, seed: int = 1, replace: bool 
             | _compute_checks(tolls)
             | {name: digest_file(stage / name) for name in (TOLLS, TOLL_XWAYS)}
         )
-        index = Index(seed, xways, stride, rows["tolls"] // TOLL_DAYS, rows, checks, versions())
+        index = HistoryIndex(seed, xways, stride, rows["tolls"] // TOLL_DAYS, rows, checks, versions())
         (stage / INDEX).write_text(index.to_json(), encoding="utf-8")
     return History.open(run)
 

@@ -93,7 +93,7 @@ class Wrecks(NamedTuple):
     place: Floats
 
 
-class Road(NamedTuple):
+class DirectionState(NamedTuple):
     """The state of one direction."""
 
     u: Floats
@@ -131,13 +131,13 @@ class ReportBuffer(NamedTuple):
     pos: Ints
 
 
-def make_road(trips: int, room: int) -> Road:
+def make_road(trips: int, room: int) -> DirectionState:
     """Return an empty road with room for ``room`` cars at once."""
 
     def ints(*shape: int, value: int = 0) -> Ints:
         return np.full(shape, value, dtype=np.int32)
 
-    return Road(
+    return DirectionState(
         u=np.zeros(room),
         v=np.zeros(room),
         desired=np.zeros(room),
@@ -195,7 +195,7 @@ def follow(v: float, desired: float, gap: float, leader_v: float) -> float:
 
 
 @compiled
-def report(out: ReportBuffer, n: int, road: Road, slot: int, t: int, lane: int, east: bool) -> int:
+def report(out: ReportBuffer, n: int, road: DirectionState, slot: int, t: int, lane: int, east: bool) -> int:
     """Write the position report of one car; return the new number of reports."""
     u = min(int(road.u[slot]), ROAD - 1)
     out.time[n] = t
@@ -209,7 +209,7 @@ def report(out: ReportBuffer, n: int, road: Road, slot: int, t: int, lane: int, 
 
 
 @compiled
-def enqueue(road: Road, trips: PlannedTrips, t: int) -> None:
+def enqueue(road: DirectionState, trips: PlannedTrips, t: int) -> None:
     """Queue the trips that start now at their ramps."""
     k = road.next_trip[0]
     while k < trips.start.size and trips.start[k] <= t:
@@ -224,7 +224,7 @@ def enqueue(road: Road, trips: PlannedTrips, t: int) -> None:
 
 
 @compiled
-def enter(road: Road, trips: PlannedTrips, t: int) -> None:
+def enter(road: DirectionState, trips: PlannedTrips, t: int) -> None:
     """Move the first waiting car onto every ramp with room for it."""
     for segment in range(SEGMENTS):
         k = road.queue_head[segment]
@@ -253,7 +253,7 @@ def enter(road: Road, trips: PlannedTrips, t: int) -> None:
 
 
 @compiled
-def move(road: Road, slot: int, limit: float, gap: float, leader_v: float, wall: float) -> None:
+def move(road: DirectionState, slot: int, limit: float, gap: float, leader_v: float, wall: float) -> None:
     """Move one car for a second, never beyond ``wall``, the new position of its leader."""
     v = road.v[slot]
     trouble = road.trouble[slot]
@@ -290,7 +290,7 @@ def speed_limit(wrecks: Wrecks, u: float) -> float:
 
 
 @compiled
-def drive_lane(road: Road, wrecks: Wrecks, lane: int, t: int, out: ReportBuffer, n: int, east: bool) -> int:
+def drive_lane(road: DirectionState, wrecks: Wrecks, lane: int, t: int, out: ReportBuffer, n: int, east: bool) -> int:
     """Report and move all cars of a travel lane, from the front."""
     order = road.lanes[lane - 1]
     now = t % REPORT_EVERY
@@ -308,7 +308,7 @@ def drive_lane(road: Road, wrecks: Wrecks, lane: int, t: int, out: ReportBuffer,
 
 
 @compiled
-def drive_ramps(road: Road, t: int, out: ReportBuffer, n: int, east: bool) -> int:
+def drive_ramps(road: DirectionState, t: int, out: ReportBuffer, n: int, east: bool) -> int:
     """Report and move the cars on all entry lanes; the lane's end is a standing obstacle."""
     now = t % REPORT_EVERY
     for segment in range(SEGMENTS):
@@ -326,7 +326,7 @@ def drive_ramps(road: Road, t: int, out: ReportBuffer, n: int, east: bool) -> in
 
 
 @compiled
-def drive_exits(road: Road, t: int, out: ReportBuffer, n: int, east: bool) -> int:
+def drive_exits(road: DirectionState, t: int, out: ReportBuffer, n: int, east: bool) -> int:
     """Report and move the cars on all exit lanes; a report from there is the last of its trip."""
     now = t % REPORT_EVERY
     place = 0
@@ -347,7 +347,7 @@ def drive_exits(road: Road, t: int, out: ReportBuffer, n: int, east: bool) -> in
 
 
 @compiled
-def gap_allows(road: Road, slot: int, ahead: int, behind: int, bearable: float, closest: float) -> bool:
+def gap_allows(road: DirectionState, slot: int, ahead: int, behind: int, bearable: float, closest: float) -> bool:
     """Return whether ``slot`` fits between two cars of the next lane without braking harder than ``bearable``."""
     u, v = road.u[slot], road.v[slot]
     if ahead >= 0:
@@ -366,7 +366,7 @@ def gap_allows(road: Road, slot: int, ahead: int, behind: int, bearable: float, 
 
 
 @compiled
-def pull(road: Road, slot: int, ahead: int) -> float:
+def pull(road: DirectionState, slot: int, ahead: int) -> float:
     """Return the acceleration of ``slot`` behind ``ahead`` (-1: none)."""
     if ahead < 0:
         return follow(road.v[slot], road.desired[slot], FREE, 0.0)
@@ -374,7 +374,9 @@ def pull(road: Road, slot: int, ahead: int) -> float:
 
 
 @compiled
-def is_worth_it(road: Road, slot: int, leader: int, follower: int, ahead: int, behind: int, bias: float) -> bool:
+def is_worth_it(
+    road: DirectionState, slot: int, leader: int, follower: int, ahead: int, behind: int, bias: float
+) -> bool:
     """Return whether MOBIL's incentive, own gain plus a share of the followers', is worth a change."""
     gain = pull(road, slot, ahead) - pull(road, slot, leader)
     others = 0.0
@@ -386,7 +388,7 @@ def is_worth_it(road: Road, slot: int, leader: int, follower: int, ahead: int, b
 
 
 @compiled
-def choose_lanes(road: Road, source: int, goal: int, t: int) -> int:
+def choose_lanes(road: DirectionState, source: int, goal: int, t: int) -> int:
     """Mark the cars of lane ``source`` that change to ``goal``; return how many."""
     order, n = road.lanes[source - 1], road.counts[source - 1]
     others, m = road.lanes[goal - 1], road.counts[goal - 1]
@@ -426,7 +428,7 @@ def choose_lanes(road: Road, source: int, goal: int, t: int) -> int:
 
 
 @compiled
-def merge(road: Road, goal: int, incoming: Ints, arrivals: int) -> None:
+def merge(road: DirectionState, goal: int, incoming: Ints, arrivals: int) -> None:
     """Merge ``incoming`` cars (ordered from the front) with those that stay in lane ``goal``."""
     order = road.lanes[goal - 1]
     n = road.counts[goal - 1]
@@ -450,7 +452,7 @@ def merge(road: Road, goal: int, incoming: Ints, arrivals: int) -> None:
 
 
 @compiled
-def movers(road: Road, source: int, goal: int, into: Ints) -> int:
+def movers(road: DirectionState, source: int, goal: int, into: Ints) -> int:
     """Collect the cars of lane ``source`` marked for ``goal``."""
     found = 0
     for place in range(road.counts[source - 1]):
@@ -462,7 +464,7 @@ def movers(road: Road, source: int, goal: int, into: Ints) -> int:
 
 
 @compiled
-def join_from_ramps(road: Road, into: Ints) -> int:
+def join_from_ramps(road: DirectionState, into: Ints) -> int:
     """Remove the cars from the ramps that find a gap in lane 1; collect them ordered from the front."""
     others, m = road.lanes[0], road.counts[0]
     j = found = 0
@@ -491,7 +493,7 @@ def join_from_ramps(road: Road, into: Ints) -> int:
 
 
 @compiled
-def stay(road: Road) -> None:
+def stay(road: DirectionState) -> None:
     """Mark all cars to stay in their lanes."""
     for lane in range(1, 4):
         for place in range(road.counts[lane - 1]):
@@ -499,7 +501,7 @@ def stay(road: Road) -> None:
 
 
 @compiled
-def change_lanes(road: Road, incoming: Ints, t: int) -> None:
+def change_lanes(road: DirectionState, incoming: Ints, t: int) -> None:
     """Change lanes: to the left and from the ramps in even seconds, to the right in odd ones."""
     stay(road)
     if t % 2 == 0:
@@ -518,7 +520,7 @@ def change_lanes(road: Road, incoming: Ints, t: int) -> None:
 
 
 @compiled
-def take_exits(road: Road) -> None:
+def take_exits(road: DirectionState) -> None:
     """Move the cars that have reached their exit into the exit lane."""
     for lane in range(1, 4):
         order, kept = road.lanes[lane - 1], 0
@@ -535,7 +537,7 @@ def take_exits(road: Road) -> None:
 
 
 @compiled
-def pick_pair(road: Road, lane: int, where: float) -> int:
+def pick_pair(road: DirectionState, lane: int, where: float) -> int:
     """Return the index in lane of the car nearest to ``where`` with a close follower; -1 if there is none."""
     order = road.lanes[lane - 1]
     best, nearest = -1, 2.0 * ROAD
@@ -551,7 +553,7 @@ def pick_pair(road: Road, lane: int, where: float) -> int:
 
 
 @compiled
-def update_accidents(road: Road, plan: AccidentPlan, wrecks: Wrecks, t: int) -> None:
+def update_accidents(road: DirectionState, plan: AccidentPlan, wrecks: Wrecks, t: int) -> None:
     """Start, finish and clear accidents."""
     for k in range(plan.when.size):
         stage = wrecks.stage[k]
@@ -568,7 +570,7 @@ def update_accidents(road: Road, plan: AccidentPlan, wrecks: Wrecks, t: int) -> 
 
 
 @compiled
-def crash(road: Road, wrecks: Wrecks, k: int, t: int) -> None:
+def crash(road: DirectionState, wrecks: Wrecks, k: int, t: int) -> None:
     """Stop the first car; the second does not see it and stops at the same place."""
     first, second = wrecks.first[k], wrecks.second[k]
     if road.trouble[first] == BRAKING and road.v[first] == 0.0:
@@ -581,7 +583,7 @@ def crash(road: Road, wrecks: Wrecks, k: int, t: int) -> None:
 
 
 @compiled
-def await_clearing(road: Road, plan: AccidentPlan, wrecks: Wrecks, k: int, t: int) -> None:
+def await_clearing(road: DirectionState, plan: AccidentPlan, wrecks: Wrecks, k: int, t: int) -> None:
     """Detect the accident after four reports of both cars from the same place; clear the road some time later."""
     first, second = wrecks.first[k], wrecks.second[k]
     if wrecks.detected[k] < 0 and road.still[first] >= 4 and road.still[second] >= 4:
@@ -596,7 +598,7 @@ def await_clearing(road: Road, plan: AccidentPlan, wrecks: Wrecks, k: int, t: in
 
 @compiled
 def simulate(
-    road: Road,
+    road: DirectionState,
     trips: PlannedTrips,
     plan: AccidentPlan,
     wrecks: Wrecks,

@@ -148,7 +148,7 @@ def _drive_direction(direction: Direction, traffic: Traffic, seed: int) -> list[
     return _list_accidents(direction, plan, wrecks, road)
 
 
-def _spool_trips(direction: Direction, trips: kernel.PlannedTrips, road: kernel.Road) -> None:
+def _spool_trips(direction: Direction, trips: kernel.PlannedTrips, road: kernel.DirectionState) -> None:
     entry, exit_ = trips.entry, trips.exit
     if direction.dir != EAST:
         entry, exit_ = 99 - entry, 99 - exit_
@@ -158,7 +158,7 @@ def _spool_trips(direction: Direction, trips: kernel.PlannedTrips, road: kernel.
 
 
 def _list_accidents(
-    direction: Direction, plan: kernel.AccidentPlan, wrecks: kernel.Wrecks, road: kernel.Road
+    direction: Direction, plan: kernel.AccidentPlan, wrecks: kernel.Wrecks, road: kernel.DirectionState
 ) -> list[list[int]]:
     """Return expressway, direction, lane, position, the two trips, and the times of stop, detection and clearing."""
     rows = []

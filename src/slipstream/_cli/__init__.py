@@ -10,19 +10,37 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from slipstream import __version__
-from slipstream._cli import archive, berlinmod, chaos, cuboid, job, network, roads, trajectories
-from slipstream._cli import console as console_page
+from slipstream._cli import (
+    archive_command,
+    berlinmod_command,
+    chaos_command,
+    console_command,
+    cuboid_command,
+    job_command,
+    network,
+    roads_command,
+    submit_command,
+    trajectories_command,
+)
 from slipstream._cli.common import verbosity
 from slipstream._cli.common.command_style import Family
 from slipstream._cli.common.configuration import VARIABLE
 from slipstream._cli.common.usage import UsageError, explain
-from slipstream._cli.linear_road import bench, describe, exchange, history, rate, simulate, toll
-from slipstream._cli.machine import doctor, examples, prepare
+from slipstream._cli.linear_road import (
+    bench_command,
+    describe_command,
+    exchange_commands,
+    history_command,
+    rate_command,
+    simulate_command,
+    toll_command,
+)
+from slipstream._cli.machine import doctor_command, examples_command, prepare_command
 from slipstream._errors import BadArgument, SlipstreamError, Unavailable
 from slipstream._spark import session
 from slipstream._tools import command_line
@@ -42,28 +60,34 @@ app = Family(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for family in (
-    simulate,
-    exchange,
-    describe,
-    history,
-    toll,
-    cuboid,
-    network,
-    job,
-    berlinmod,
-    roads,
-    archive,
-    trajectories,
-    bench,
-    rate,
-    chaos,
-    console_page,
-    examples,
-    prepare,
-    doctor,
-):
-    family.add_to(app)
+#: what the help shows together
+_PANELS = {
+    "Streams and jobs": (
+        toll_command,
+        archive_command,
+        network,
+        cuboid_command,
+        job_command,
+        submit_command,
+        console_command,
+    ),
+    "Trajectories": (trajectories_command, roads_command, berlinmod_command),
+    "Runs of Linear Road": (
+        simulate_command,
+        exchange_commands,
+        describe_command,
+        history_command,
+    ),
+    "Benchmark kit": (bench_command, rate_command, chaos_command),
+    "This machine": (doctor_command, prepare_command, examples_command),
+}
+for _panel, _families in _PANELS.items():
+    for _family in _families:
+        _family.add_to(app)
+    _all: tuple[Any, ...] = (*app.registered_commands, *app.registered_groups)
+    for _added in _all:
+        if not isinstance(_added.rich_help_panel, str):
+            _added.rich_help_panel = _panel
 
 
 def _print_version(wanted: bool) -> None:

@@ -16,10 +16,10 @@ from pydantic import BaseModel
 from slipstream import __version__
 from slipstream._console.errors import ERROR_RESPONSES
 from slipstream._console.jobs.overview import Jobs
-from slipstream._console.live.live_city import LiveCity, State
-from slipstream._console.pages.city import get_city
+from slipstream._console.live.live_city import CityState, LiveCity
+from slipstream._console.pages.city_page import get_city
 from slipstream._errors import Unavailable
-from slipstream._runtime.exporter import JobCollector
+from slipstream._runtime.watching.exporter import JobCollector
 
 router = APIRouter(tags=["monitor"], responses=ERROR_RESPONSES)
 
@@ -78,7 +78,7 @@ class StreamCollector(Collector):
         yield from _collect_by_kind(state)
 
 
-def _gauges(state: State) -> Iterator[Metric]:
+def _gauges(state: CityState) -> Iterator[Metric]:
     health = state.health
     for name, what, value in (
         ("committed_second", "Newest second of the run with answers", state.committed),
@@ -94,7 +94,7 @@ def _gauges(state: State) -> Iterator[Metric]:
             yield GaugeMetricFamily(f"slipstream_{name}", what, float(value))
 
 
-def _collect_by_kind(state: State) -> Iterator[Metric]:
+def _collect_by_kind(state: CityState) -> Iterator[Metric]:
     answers = CounterMetricFamily("slipstream_answers", "Number of answers", labels=["kind"])
     response = GaugeMetricFamily(
         "slipstream_response_seconds", "Response times over the last minute", labels=["kind", "quantile"]

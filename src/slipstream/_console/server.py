@@ -29,7 +29,7 @@ from slipstream._console.live.event_feed import EventFeed
 from slipstream._console.live.live_city import LiveCity
 from slipstream._console.moving_features import feature_routes
 from slipstream._console.networks.network_runner import NetworkRunner
-from slipstream._console.pages import ask, city, jobs, network, trajectories
+from slipstream._console.pages import ask_page, city_page, jobs_page, network_page, trajectories_page
 from slipstream._console.shared_answers import SharedAnswers
 from slipstream._console.workspace import Workspace
 
@@ -87,9 +87,9 @@ def create(workspace: Workspace | Path, rules: AccessRules, master: str) -> Fast
     app.state.runner = NetworkRunner(app.state.city.workspace, master)
     app.state.jobs = Jobs(app.state.city.workspace, master)
     app.state.asking = Asking(app.state.city.workspace, app.state.runner.spark)
-    app.state.library = trajectories.Library()
+    app.state.library = trajectories_page.Library()
     app.state.rules = rules
-    for page in (sign_in, jobs, city, network, trajectories, ask, monitoring):
+    for page in (sign_in, jobs_page, city_page, network_page, trajectories_page, ask_page, monitoring):
         app.include_router(page.router)
     app.include_router(feature_routes.router)
     add_error_handlers(app)

@@ -17,7 +17,7 @@ from slipstream._console.errors import Conflict, NotFound
 from slipstream._errors import MALFORMED, BadInput
 from slipstream._feeds.run import FORMAT, Run
 from slipstream._linear_road.job.toll_layout import TOLL, Layout
-from slipstream._runtime.job import FILE, Job
+from slipstream._runtime.job import FILE, JobFile
 
 #: limits of the search below a folder: someone may start the console in a home folder
 _DEPTH = 5
@@ -147,7 +147,7 @@ def is_result(folder: Path) -> bool:
     if not is_job(folder):
         return False
     try:
-        return Job.read(folder).kind == TOLL and Layout.read(folder).makes_answers
+        return JobFile.read(folder).kind == TOLL and Layout.read(folder).makes_answers
     except BadInput:
         return True
 

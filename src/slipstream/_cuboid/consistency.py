@@ -20,8 +20,8 @@ import numpy as np
 
 from slipstream._cuboid.fragment_state import QUERY
 from slipstream._cuboid.snapshots.snapshot_files import FILE, FOLDER, Catalogue
-from slipstream._runtime import metrics
-from slipstream._runtime.metrics import BatchMetrics
+from slipstream._runtime.watching import metrics
+from slipstream._runtime.watching.metrics import BatchMetrics
 from slipstream._tools.logs import read_lines
 from slipstream._tools.quantiles import quantiles
 

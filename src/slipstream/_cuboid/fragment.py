@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from slipstream._cuboid.schema import AST, KEY, Schema
 from slipstream._errors import BadInput
-from slipstream._runtime import shared_arrays
-from slipstream._runtime.id_numbers import Names
+from slipstream._runtime.state import shared_arrays
+from slipstream._runtime.state.id_numbers import Names
 from slipstream._tools.numba_tools import Bools, Ints, Longs, compiled
 
 EMPTY = -1

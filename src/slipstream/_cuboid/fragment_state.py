@@ -19,11 +19,11 @@ import pyarrow as pa
 
 from slipstream._cuboid.fragment import Fragment
 from slipstream._cuboid.log import DeltaLog
-from slipstream._cuboid.query.relations import Arrivals, append_rows
+from slipstream._cuboid.query.relations import ArrivedTuples, append_rows
 from slipstream._cuboid.query.sql import Part, Query
 from slipstream._cuboid.schema import Schema
 from slipstream._cuboid.snapshots import publish
-from slipstream._runtime.store import Store
+from slipstream._runtime.state.store import Store
 from slipstream._tools.numba_tools import Longs
 
 QUERY = "query "
@@ -37,7 +37,7 @@ class FragmentState:
     log: DeltaLog = field(default_factory=DeltaLog)
     seconds: dict[str, float] = field(default_factory=dict)
     tuples: int = 0
-    arrivals: Arrivals | None = None  # of the last batch, for queries
+    arrivals: ArrivedTuples | None = None  # of the last batch, for queries
 
     def __post_init__(self) -> None:
         self.fragment = Fragment(self.schema)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from slipstream._cuboid.fragment import Fragment
 from slipstream._cuboid.schema import Schema
 from slipstream._errors import MALFORMED, BadInput
-from slipstream._runtime.store import Store
+from slipstream._runtime.state.store import Store
 from slipstream._tools.numba_tools import Bytes, compiled
 
 Rows = npt.NDArray[np.void]

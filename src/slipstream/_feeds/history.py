@@ -91,7 +91,7 @@ def digest_file(file: Path) -> FileDigest:
 
 
 @dataclass(frozen=True)
-class Index:
+class HistoryIndex:
     """The contents of ``history.json``."""
 
     seed: int
@@ -108,7 +108,7 @@ class Index:
         return json.dumps(body, indent=2, sort_keys=True) + "\n"
 
     @classmethod
-    def read(cls, file: Path) -> Index:
+    def read(cls, file: Path) -> HistoryIndex:
         """Read and check an index."""
         try:
             body = parse_json(file.read_bytes())
@@ -132,7 +132,7 @@ class History:
     specification defines for that case.
     """
 
-    def __init__(self, folder: Path, index: Index | None) -> None:
+    def __init__(self, folder: Path, index: HistoryIndex | None) -> None:
         self.folder = folder
         self.index = index
 
@@ -142,7 +142,7 @@ class History:
         folder = run.path / FOLDER
         if not folder.exists():
             return cls(folder, None)
-        history = cls(folder, Index.read(folder / INDEX))
+        history = cls(folder, HistoryIndex.read(folder / INDEX))
         history._check_against(run)
         history._check_files()
         return history
@@ -178,7 +178,7 @@ class History:
                 )
 
     @property
-    def _index(self) -> Index:
+    def _index(self) -> HistoryIndex:
         assert self.index is not None
         return self.index
 

@@ -1,7 +1,7 @@
 """Text ids: hashing and encoding them before they are numbered.
 
 The state of a job identifies a vehicle by a number. If a feed has text ids, the tasks that read it send the texts, and
-``_runtime.id_numbers`` assigns each a number.
+``_runtime.state.id_numbers`` assigns each a number.
 """
 
 from __future__ import annotations

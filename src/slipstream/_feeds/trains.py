@@ -27,7 +27,7 @@ _REPORT_BYTES = sum(np.dtype(kind).itemsize for kind in _REPORT_TYPES)
 
 
 @dataclass(frozen=True)
-class Train:
+class FeedTrain:
     """Tuples of one second that arrived together, decoded without copying."""
 
     second: int
@@ -126,7 +126,7 @@ def find_whole_frames(chunk: bytes) -> int:
     return place if begun else len(chunk)
 
 
-def decode(second: int, reports: int, requests: int, train: bytes, arrived: int | None = None) -> Train:
+def decode(second: int, reports: int, requests: int, train: bytes, arrived: int | None = None) -> FeedTrain:
     """Unpack a train; refuse bytes of the wrong length.
 
     Unless ``arrived`` is given, a train arrived at the beginning of its second.
@@ -147,10 +147,10 @@ def decode(second: int, reports: int, requests: int, train: bytes, arrived: int 
         place += column.nbytes
     vid, xway, spd, lane_dir, pos, *asked = columns
     requested = dict(zip(REQUEST_FIELDS, asked, strict=True))
-    return Train(second, 1000 * second if arrived is None else arrived, vid, xway, spd, lane_dir, pos, requested)
+    return FeedTrain(second, 1000 * second if arrived is None else arrived, vid, xway, spd, lane_dir, pos, requested)
 
 
-def to_tuples(train: Train) -> dict[str, Ints]:
+def to_tuples(train: FeedTrain) -> dict[str, Ints]:
     """The tuples of a train as fifteen columns, -1 where a field does not apply."""
     made = train.vid.size
     columns = {name: np.full(made + train.requests["vid"].size, -1, dtype=np.int32) for name in FIELDS}

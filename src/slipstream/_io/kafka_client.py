@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -67,9 +67,9 @@ class Topic:
         """Return the topic with these client settings."""
         return replace(self, settings=tuple(settings))
 
-    def client(self, **ours: Any) -> dict[str, Any]:
-        """The settings of a librdkafka client; ``ours`` take precedence."""
-        return {**dict(self.settings), "bootstrap.servers": self.servers, "log_level": 0, **ours}
+    def client(self, tuning: Mapping[str, Any] | None = None, /, **ours: Any) -> dict[str, Any]:
+        """The settings of a librdkafka client; ``ours`` take precedence over the user's, theirs over ``tuning``."""
+        return {**(tuning or {}), **dict(self.settings), "bootstrap.servers": self.servers, "log_level": 0, **ours}
 
     def check_broker(self) -> None:
         """Refuse a topic whose brokers cannot be reached; librdkafka would retry forever."""

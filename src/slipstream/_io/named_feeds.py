@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from slipstream._errors import BadArgument, BadInput
 from slipstream._feeds.clock import Clock
 from slipstream._io.chunks import DecodedPacking, Packing, RawPacking
+from slipstream._io.formats import pseudonyms
 from slipstream._io.formats.decoding import Decoding
 from slipstream._io.formats.encodings import (
     AVRO,
@@ -72,9 +73,11 @@ class Feed:
         return replace(found, decoding=Decoding.from_json(body["decoding"])) if body["decoding"] else found
 
     def with_settings(self, settings: Sequence[tuple[str, str]]) -> Feed:
-        """Return the feed with the settings of its brokers and its schema registry."""
+        """Return the feed with what is never stored: settings of its brokers and its schema registry, keys."""
         own, access = split_settings(settings)
-        decoding = replace(self.decoding, access=access) if self.decoding else None
+        decoding = self.decoding
+        if decoding is not None:
+            decoding = replace(decoding, access=access, pseudonyms=pseudonyms.restore(decoding.pseudonyms))
         return replace(self, settings=own, decoding=decoding)
 
     @property
@@ -160,7 +163,7 @@ class Feed:
             )
             return topic.TopicSource({topic.OPTION: found.until_now(folder / TOPIC).to_json()})
         spooled = is_live(self.where)
-        files = lines.Lines(
+        files = lines.LineInput(
             str((folder / RECEIVED if spooled else Path(self.where)).absolute()),
             self.has_no_end,
             whole_files=self.encoding in BINARY,
@@ -210,6 +213,7 @@ def make_feed(
     header = "" if fields or encoding != CSV else _read_header(where)
     named = _split_header(header) if header else list(fields)
     decoding = Decoding(encoding, dict(schema), dict(columns or {}), named, tuple(optional))
+    decoding = replace(decoding, pseudonyms=pseudonyms.choose(schema, where))
     decoding = _with_definition(replace(decoding, framed=where.startswith(KAFKA)), where, definition or Definition())
     feed = Feed(where, encoding, follow, header, decoding).with_settings(settings if where.startswith(KAFKA) else ())
     if where.startswith(TCP) and encoding in BINARY and encoding != TRAIN:

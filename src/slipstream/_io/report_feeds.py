@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from slipstream._errors import BadArgument
 from slipstream._feeds.parse import PARSERS
 from slipstream._feeds.tuples import FIELDS, LINEAR_ROAD, ReportForm
+from slipstream._io.formats import pseudonyms
 from slipstream._io.formats.decoding import FieldRef
 from slipstream._io.formats.encodings import ARROW, CSV, JSON, MESSAGES, PARQUET
 from slipstream._io.formats.ids import is_text
@@ -50,6 +51,7 @@ def report_feed(
                 hint=f"Give {', '.join(NAMED)}.",
                 code="conflicting-options",
             )
+        _refuse_pseudonyms(where)
         return Feed(where, encoding, follow).with_settings(settings if where.startswith(KAFKA) else ())
     if encoding not in NAMED:
         known = dict.fromkeys([*PARSERS, *NAMED])
@@ -76,6 +78,8 @@ def report_feed(
     columns = {name: field for name, field in columns.items() if name in schema}
     if as_text:
         schema[VID] = "text"
+    else:
+        _refuse_pseudonyms(where)
     without_header = encoding == CSV and (fields or not read_file_fields(where))
     return make_feed(
         where,
@@ -88,6 +92,12 @@ def report_feed(
         optional=optional,
         definition=definition,
     )
+
+
+def _refuse_pseudonyms(where: str) -> None:
+    """Refuse pseudonyms for vehicles with numbers: those of tolls have 31 bits, too few for hashes."""
+    hint = f"Give a feed with named fields, and read its ids as texts: --columns vid=FIELD{AS_TEXT}."
+    pseudonyms.refuse(where, "names vehicles by numbers, and pseudonyms are texts", hint)
 
 
 def has_text_ids(feed: Feed) -> bool:

@@ -119,7 +119,7 @@ class ReportPacking:
     fragments: Sequence[int]  # their keys in Spark
     lateness: int
     decoding: Decoding | None = None
-    named: bool = False  # vehicles have text ids: parcels go to the stages that number them (``_runtime.id_numbers``)
+    named: bool = False  # vehicles have text ids: stages number them (``_runtime.state.id_numbers``)
     form: ReportForm = LINEAR_ROAD
 
     by_lane = True

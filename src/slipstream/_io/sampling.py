@@ -15,8 +15,10 @@ import pyarrow as pa
 
 from slipstream._io.chunks import CHUNK, ChunkReader, read_arrow_stream
 from slipstream._io.formats.decoding import TYPES
+from slipstream._io.formats.encodings import JSON
 from slipstream._io.named_feeds import Feed, is_live
 from slipstream._tools.files import temporary
+from slipstream._tools.progress import say
 
 #: how many tuples are looked at for columns without values, and for how long
 _LOOK, _LOOK_SECONDS = 1000, 1.0
@@ -37,12 +39,18 @@ def sample(feed: Feed, most: int, seconds: float) -> pa.Table:
     return pa.concat_tables(found).slice(0, most)
 
 
-def describe_empty_columns(feed: Feed) -> str:
-    """Describe the columns that none of the first tuples of JSON files has; empty if there are none.
+def warn_of_empty_columns(feed: Feed) -> None:
+    """Say which columns none of the first tuples of JSON has; a job calls this when it first meets a feed."""
+    if warning := describe_empty_columns(feed):
+        say(f"[yellow]note:[/] {warning}")
 
-    In JSON, a field that is not there is null, so a wrong name is not an error. Topics are not read: that takes time.
+
+def describe_empty_columns(feed: Feed) -> str:
+    """Describe the columns that none of the first tuples of JSON has; empty if there are none.
+
+    In JSON, a field that is not there is null, so a wrong name is not an error.
     """
-    if feed.encoding != "json" or feed.is_topic or is_live(feed.where):
+    if feed.encoding != JSON or is_live(feed.where):
         return ""
     tuples = sample(feed, _LOOK, _LOOK_SECONDS)
     empty = [name for name in tuples.column_names if tuples[name].null_count == tuples.num_rows]
@@ -51,7 +59,7 @@ def describe_empty_columns(feed: Feed) -> str:
     columns = ", ".join(map(repr, empty))
     return (
         f"{feed.where}: none of the first {tuples.num_rows:,} tuples has a value for {columns}. If the field has "
-        f"another name, give --columns {empty[0]}=NAME."
+        f"another name, map it: --columns {empty[0]}=NAME, in Python columns={{'{empty[0]}': 'NAME'}}."
     )
 
 

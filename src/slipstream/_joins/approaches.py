@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from slipstream._moving.columns import MBools, MPoints, freeze, freeze_all
-from slipstream._moving.motion import runs
-from slipstream._moving.nearness import at_most, norms, relative
+from slipstream._moving.kernels.motion import runs
+from slipstream._moving.kernels.nearness import at_most, norms, relative
 from slipstream._tools.numba_tools import Floats, Ints, Longs, compiled
 
 

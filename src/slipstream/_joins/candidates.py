@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from slipstream._joins.grid import LOWEST, Boxes
+from slipstream._joins.grid import LOWEST, BoundingBoxes
 from slipstream._tools.numba_tools import Bools, Bytes, Ints, Longs, compiled
 
 
 @compiled
 def candidates(
-    groups: Longs, code: Longs, second: Bools, both: bool, lowest: Bytes, replaced: Bools, box: Boxes, reach: float
+    groups: Longs,
+    code: Longs,
+    second: Bools,
+    both: bool,
+    lowest: Bytes,
+    replaced: Bools,
+    box: BoundingBoxes,
+    reach: float,
 ) -> tuple[Ints, Ints]:
     """Return pairs of rows of one group that may be near each other, each pair of pieces once in the whole grid.
 
@@ -46,13 +53,13 @@ def candidates(
 
 
 @compiled
-def _close(box: Boxes, i: int, j: int, reach: float) -> bool:
+def _close(box: BoundingBoxes, i: int, j: int, reach: float) -> bool:
     across = box.x0[i] - box.x1[j] <= reach and box.x0[j] - box.x1[i] <= reach
     return bool(across and box.y0[i] - box.y1[j] <= reach and box.y0[j] - box.y1[i] <= reach)
 
 
 @compiled
-def _is_over(box: Boxes, replaced: Bools, i: int, j: int) -> bool:
+def _is_over(box: BoundingBoxes, replaced: Bools, i: int, j: int) -> bool:
     """Return whether two pieces that share one instant do not count there: another sequence does."""
     instant = box.t0[j]
     return bool((replaced[i] and box.t1[i] == instant) or (replaced[j] and box.t1[j] == instant))

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from slipstream._joins.grouping import offsets, whole_groups
-from slipstream._joins.meetings import PAIR, Nearness, meetings
+from slipstream._joins.trip_meetings import PAIR, Nearness, meetings
 from slipstream._moving import types
 from slipstream._moving.columns import read, write
 from slipstream._tools.numba_tools import Longs, compiled

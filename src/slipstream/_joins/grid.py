@@ -18,7 +18,7 @@ from slipstream._tools.numba_tools import Bytes, Floats, Ints, Longs, compiled
 LOWEST = 7
 
 
-class Boxes(NamedTuple):
+class BoundingBoxes(NamedTuple):
     """Bounding boxes in space (metres) and time (microseconds)."""
 
     x0: Floats
@@ -37,7 +37,7 @@ class Grid:
     span: int
     margin: float
 
-    def bounds(self, boxes: Boxes) -> tuple[Longs, Longs]:
+    def bounds(self, boxes: BoundingBoxes) -> tuple[Longs, Longs]:
         """Return the lowest and highest cell (x, y, time) of each box."""
         low = self._cells(boxes.x0 - self.margin, boxes.y0 - self.margin, boxes.t0)
         return low, self._cells(boxes.x1 + self.margin, boxes.y1 + self.margin, boxes.t1)
@@ -46,7 +46,7 @@ class Grid:
         places = (np.floor(x / self.width).astype(np.int64), np.floor(y / self.width).astype(np.int64))
         return np.stack([*places, t // self.span], axis=1)
 
-    def cover(self, boxes: Boxes) -> tuple[Ints, Longs, Bytes]:
+    def cover(self, boxes: BoundingBoxes) -> tuple[Ints, Longs, Bytes]:
         """Return all cells that boxes touch: the row of the box, the cell, in which dimensions it is the lowest."""
         low, high = self.bounds(boxes)
         return _cover(low, high)

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from slipstream._errors import BadInput
-from slipstream._joins.grid import Boxes
+from slipstream._joins.grid import BoundingBoxes
 from slipstream._moving.columns import MPoints, freeze_all
-from slipstream._moving.motion import boxes, runs, split_by_extent
+from slipstream._moving.kernels.motion import boxes, runs, split_by_extent
 from slipstream._moving.timeline import interpolate
 from slipstream._tools.numba_tools import Bools, Ints, Longs, compiled
 
@@ -26,7 +26,7 @@ class Pieces(NamedTuple):
     """Pieces of trips, in their order."""
 
     owner: Ints  # the row of the trip
-    boxes: Boxes  # where it is while it counts, and when it counts
+    boxes: BoundingBoxes  # where it is while it counts, and when it counts
     replaced: Bools  # at its last instant, another sequence of the trip counts, which begins elsewhere
     of: Ints  # the row in ``parts``
     parts: MPoints
@@ -71,7 +71,7 @@ def replaced(parts: MPoints, owner: Ints) -> Bools:
     return out
 
 
-def _stretches(parts: MPoints, extent: float) -> tuple[Ints, Boxes]:
+def _stretches(parts: MPoints, extent: float) -> tuple[Ints, BoundingBoxes]:
     """Return when each piece counts and where it is then: a long unit is there several times."""
     x0, y0, x1, y1 = boxes(parts)
     begin, end = parts.t[parts.rows[:-1]], parts.t[parts.rows[1:] - 1]
@@ -90,13 +90,13 @@ def _stretches(parts: MPoints, extent: float) -> tuple[Ints, Boxes]:
     nth = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
     whole, rest = np.divmod(end - begin, counts)
     t0, t1 = (begin[of] + whole[of] * k + rest[of] * k // counts[of] for k in (nth, nth + 1))
-    found = Boxes(x0[of], y0[of], x1[of], y1[of], t0, t1)
+    found = BoundingBoxes(x0[of], y0[of], x1[of], y1[of], t0, t1)
     _narrow(parts, of, counts, found)
     return of, found
 
 
 @compiled
-def _narrow(parts: MPoints, of: Ints, counts: Longs, found: Boxes) -> None:
+def _narrow(parts: MPoints, of: Ints, counts: Longs, found: BoundingBoxes) -> None:
     """Set the boxes of stretches of a unit to where it is at their two ends."""
     for k in range(len(of)):
         if counts[of[k]] > 1:

@@ -145,7 +145,7 @@ def _columns(charges: list[Charges]) -> Any:
     return np.concatenate([np.stack([c.astype(np.int64) for c in part]) for part in charges], axis=1)
 
 
-def _trains(path: str, stored: int, minute: int) -> Iterator[trains.Train]:
+def _trains(path: str, stored: int, minute: int) -> Iterator[trains.FeedTrain]:
     columns = read_minute(path, stored, minute)
     for second in range(minute * MINUTE, (minute + 1) * MINUTE):
         tuples = select_second(columns, second)

@@ -94,7 +94,7 @@ class Replay:
 
 
 @dataclass
-class Part(InputPartition):
+class RunPart(InputPartition):
     """Some stored expressways, some copies of them, and the seconds to read."""
 
     stored: list[int]
@@ -156,15 +156,15 @@ class ReplayReader(DataSourceStreamReader):
         if until <= since:
             return []
         if since < self._replay.since:
-            return [Part([], [], since, until)]
+            return [RunPart([], [], since, until)]
         run = open_run(self._replay.path)
         stored, copies = list(range(run.stored)), list(range(self._replay.copies))
         tasks = self._replay.tasks
         if len(stored) >= tasks:
-            return [Part(stored[k::tasks], copies, since, until) for k in range(tasks)]
-        return [Part(stored, copies[k::tasks], since, until) for k in range(min(tasks, len(copies)))]
+            return [RunPart(stored[k::tasks], copies, since, until) for k in range(tasks)]
+        return [RunPart(stored, copies[k::tasks], since, until) for k in range(min(tasks, len(copies)))]
 
-    def read(self, partition: Part) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+    def read(self, partition: RunPart) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         """Return the trains of a partition, or the opening if it has no expressways."""
         if not partition.stored:
             first = partition.since == self._replay.since - self._replay.openings

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from slipstream._errors import BadArgument
-from slipstream._moving.systems import CRS_KEY
+from slipstream._moving.space.systems import CRS_KEY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -32,7 +32,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Function:
+class SqlOperator:
     """One operator: its SQL name, its result type, and the kernel that computes it."""
 
     name: str
@@ -133,7 +133,7 @@ def null_rows(*arrays: pa.Array) -> Bools:
 
 
 #: all operators on columns, in the order of their definition
-FUNCTIONS: list[Function] = []
+FUNCTIONS: list[SqlOperator] = []
 
 
 def operator(
@@ -142,7 +142,7 @@ def operator(
     """Register a kernel as an operator of its name, with limits to its numbers."""
 
     def keep(compute: Callable[..., Result]) -> Callable[..., Result]:
-        FUNCTIONS.append(Function(compute.__name__.removeprefix("_"), returns, compute, limits))
+        FUNCTIONS.append(SqlOperator(compute.__name__.removeprefix("_"), returns, compute, limits))
         return compute
 
     return keep
@@ -156,7 +156,7 @@ def for_each_type(
     def keep(compute: Callable[..., Result]) -> Callable[..., Result]:
         name = compute.__name__.removeprefix("_")
         for kind, returns in kinds.items():
-            FUNCTIONS.append(Function(f"{name}_{kind.name}", returns, compute, takes=kind))
+            FUNCTIONS.append(SqlOperator(f"{name}_{kind.name}", returns, compute, takes=kind))
         return compute
 
     return keep

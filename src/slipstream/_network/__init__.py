@@ -17,17 +17,17 @@ from slipstream._network.algebra import (
     Latest,
     Map,
     Network,
+    NetworkStream,
     Order,
     Resample,
     Running,
-    Stream,
     Union,
 )
 from slipstream._network.box_functions import ScalarFunction, VectorFunction, WindowFunction, register
 from slipstream._network.boxes.cuboids import CuboidLookup, CuboidQuery, Keep
-from slipstream._network.boxes.match import Match
+from slipstream._network.boxes.movement.match import Match
 from slipstream._network.boxes.operators import KeyedTable, Operator, require
-from slipstream._network.boxes.window_functions import Windows
+from slipstream._network.boxes.windows.window_functions import Windows
 from slipstream._network.flow import Train
 
 __all__ = [
@@ -45,12 +45,12 @@ __all__ = [
     "Map",
     "Match",
     "Network",
+    "NetworkStream",
     "Operator",
     "Order",
     "Resample",
     "Running",
     "ScalarFunction",
-    "Stream",
     "Train",
     "Union",
     "VectorFunction",

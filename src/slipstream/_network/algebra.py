@@ -1,7 +1,7 @@
 """The algebra as data: streams, order specifications, the boxes, and networks of them.
 
 Everything here is a frozen value. A network describes what is computed; ``schemas`` checks it, and ``compiler`` turns
-it into a Spark query. ``Builder`` and ``Stream`` build one in Python:
+it into a Spark query. ``Builder`` and ``NetworkStream`` build one in Python:
 
 >>> net = Builder("border")
 >>> soldiers = net.source("soldiers", sid="integer", time="integer", pos="integer")
@@ -218,7 +218,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Source:
+class NetworkSource:
     """A stream from outside."""
 
     name: str
@@ -226,7 +226,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Table:
+class NetworkTable:
     """A stored data set: a connection point with nothing upstream."""
 
     name: str
@@ -248,7 +248,7 @@ class ConnectionPoint:
 
 
 @dataclass(frozen=True)
-class Output:
+class NetworkOutput:
     """A stream that leaves the network, and its quality of service.
 
     A view has no application yet: its tuples are kept, like those of a connection point, for later queries. Tuples of
@@ -275,10 +275,10 @@ class Network:
     """
 
     name: str
-    sources: tuple[Source, ...]
+    sources: tuple[NetworkSource, ...]
     nodes: tuple[Node, ...]
-    outputs: tuple[Output, ...]
-    tables: tuple[Table, ...] = ()
+    outputs: tuple[NetworkOutput, ...]
+    tables: tuple[NetworkTable, ...] = ()
     points: tuple[ConnectionPoint, ...] = ()
     note: str = ""
 
@@ -301,12 +301,12 @@ class Network:
         )
 
     @property
-    def places(self) -> tuple[Source | Table | Node, ...]:
+    def places(self) -> tuple[NetworkSource | NetworkTable | Node, ...]:
         """Everything an arc can start from."""
         return (*self.sources, *self.tables, *self.nodes)
 
     @property
-    def ends(self) -> tuple[Output | ConnectionPoint, ...]:
+    def ends(self) -> tuple[NetworkOutput | ConnectionPoint, ...]:
         """Everything that takes tuples out of the network."""
         return (*self.outputs, *self.points)
 
@@ -332,30 +332,30 @@ class Builder:
         self._network = Network(name, (), (), (), note=note)
         self._group = ""
 
-    def source(self, name: str, **schema: str) -> Stream:
+    def source(self, name: str, **schema: str) -> NetworkStream:
         """A stream from outside: its columns and their types."""
-        self._network = replace(self._network, sources=(*self._network.sources, Source(name, schema)))
-        return Stream(self, Arc(name))
+        self._network = replace(self._network, sources=(*self._network.sources, NetworkSource(name, schema)))
+        return NetworkStream(self, Arc(name))
 
-    def table(self, name: str, **schema: str) -> Stream:
+    def table(self, name: str, **schema: str) -> NetworkStream:
         """A stored table, to join with."""
-        self._network = replace(self._network, tables=(*self._network.tables, Table(name, schema)))
-        return Stream(self, Arc(name))
+        self._network = replace(self._network, tables=(*self._network.tables, NetworkTable(name, schema)))
+        return NetworkStream(self, Arc(name))
 
     def group(self, name: str) -> Builder:
         """Put the boxes added from here on into this group (an empty name ends it)."""
         self._group = name
         return self
 
-    def add(self, box: Box, inputs: tuple[Arc, ...], name: str | None, note: str = "") -> Stream:
+    def add(self, box: Box, inputs: tuple[Arc, ...], name: str | None, note: str = "") -> NetworkStream:
         """Add a box."""
         kind = _name_prefix(box)
         serial = 1 + sum(_name_prefix(node.box) == kind for node in self._network.nodes)
         node = Node(name or f"{kind}_{serial}", box, inputs, self._group, note)
         self._network = replace(self._network, nodes=(*self._network.nodes, node))
-        return Stream(self, Arc(node.name))
+        return NetworkStream(self, Arc(node.name))
 
-    def add_output(self, output: Output) -> None:
+    def add_output(self, output: NetworkOutput) -> None:
         """Add an output."""
         self._network = replace(self._network, outputs=(*self._network.outputs, output))
 
@@ -369,13 +369,13 @@ class Builder:
 
 
 @dataclass(frozen=True)
-class Stream:
+class NetworkStream:
     """An arc of a network that is being built; its methods add boxes to it."""
 
     builder: Builder
     arc: Arc
 
-    def __getitem__(self, port: int | str) -> Stream:
+    def __getitem__(self, port: int | str) -> NetworkStream:
         """Another output of the same box: ``filter(p, q)[1]`` is where q holds and p does not.
 
         Outputs of an operator have names: ``stream.through(Stopped())["resumed"]``.
@@ -389,21 +389,21 @@ class Stream:
                     code="unknown-name",
                 )
             port = box.port(port)
-        return Stream(self.builder, Arc(self.arc.origin, port))
+        return NetworkStream(self.builder, Arc(self.arc.origin, port))
 
-    def filter(self, *predicates: str, name: str | None = None, note: str = "") -> Stream:
+    def filter(self, *predicates: str, name: str | None = None, note: str = "") -> NetworkStream:
         """Filter: the stream of the first predicate; ``[i]`` gives the others, ``[len(predicates)]`` the rest."""
         return self.builder.add(Filter(predicates), (self.arc,), name, note)
 
-    def map(self, columns: dict[str, str], *, name: str | None = None, note: str = "") -> Stream:
+    def map(self, columns: dict[str, str], *, name: str | None = None, note: str = "") -> NetworkStream:
         """Map: new columns from expressions."""
         return self.builder.add(Map(columns), (self.arc,), name, note)
 
-    def union(self, *others: Stream, name: str | None = None, note: str = "") -> Stream:
+    def union(self, *others: NetworkStream, name: str | None = None, note: str = "") -> NetworkStream:
         """Union with other streams of the same schema."""
         return self.builder.add(Union(), (self.arc, *(other.arc for other in others)), name, note)
 
-    def bsort(self, order: Order, *, name: str | None = None, note: str = "") -> Stream:
+    def bsort(self, order: Order, *, name: str | None = None, note: str = "") -> NetworkStream:
         """BSort: approximately sorted, nothing lost."""
         return self.builder.add(BSort(order), (self.arc,), name, note)
 
@@ -415,10 +415,10 @@ class Stream:
         size: float,
         advance: float | None = None,
         timeout: float | None = None,
-        clock: Stream | None = None,
+        clock: NetworkStream | None = None,
         name: str | None = None,
         note: str = "",
-    ) -> Stream:
+    ) -> NetworkStream:
         """Aggregate: window functions over sliding windows (``advance`` is ``size`` unless given).
 
         With a ``clock``, a stream that has the order attribute, windows close when that stream has passed them.
@@ -428,7 +428,7 @@ class Stream:
 
     def join(
         self,
-        other: Stream,
+        other: NetworkStream,
         predicate: str,
         *,
         size: float | None = None,
@@ -437,21 +437,25 @@ class Stream:
         outer: bool = False,
         name: str | None = None,
         note: str = "",
-    ) -> Stream:
+    ) -> NetworkStream:
         """Join with another stream (within ``size``), or with a stored table (``outer`` keeps what matches nothing)."""
         return self.builder.add(Join(predicate, size, left, right, outer), (self.arc, other.arc), name, note)
 
-    def latest(self, other: Stream, *on: str, before: bool = False, name: str | None = None, note: str = "") -> Stream:
+    def latest(
+        self, other: NetworkStream, *on: str, before: bool = False, name: str | None = None, note: str = ""
+    ) -> NetworkStream:
         """Latest: each tuple with the newest tuple of ``other`` that has the same values in the columns ``on``."""
         return self.builder.add(Latest(on, before), (self.arc, other.arc), name, note)
 
-    def running(self, functions: dict[str, str], *group_by: str, name: str | None = None, note: str = "") -> Stream:
+    def running(
+        self, functions: dict[str, str], *group_by: str, name: str | None = None, note: str = ""
+    ) -> NetworkStream:
         """Running: each tuple with aggregates over all tuples of its group so far."""
         return self.builder.add(Running(functions, group_by), (self.arc,), name, note)
 
     def resample(
         self,
-        other: Stream,
+        other: NetworkStream,
         functions: dict[str, str],
         *,
         size: float,
@@ -460,24 +464,28 @@ class Stream:
         lag: float | None = None,
         name: str | None = None,
         note: str = "",
-    ) -> Stream:
+    ) -> NetworkStream:
         """Resample ``other`` at the moments of this stream."""
         box = Resample(functions, size, left, right, lag)
         return self.builder.add(box, (self.arc, other.arc), name, note)
 
-    def through(self, operator: Operator, *others: Stream, name: str | None = None, note: str = "") -> Stream:
+    def through(
+        self, operator: Operator, *others: NetworkStream, name: str | None = None, note: str = ""
+    ) -> NetworkStream:
         """An operator on this stream and ``others``: its first output; ``["name"]`` gives another."""
         inputs = (self.arc, *(other.arc for other in others))
         return self.builder.add(operator, inputs, name, note)
 
-    def keep(self, name: str, *, seconds: float | None = None, tuples: int | None = None, key: str = "") -> Stream:
+    def keep(
+        self, name: str, *, seconds: float | None = None, tuples: int | None = None, key: str = ""
+    ) -> NetworkStream:
         """Make this arc a connection point with this much history, sorted by ``key`` if given."""
         self.builder.add_point(ConnectionPoint(name, self.arc, seconds, tuples, key))
         return self
 
     def to(self, name: str, quality: Quality | None = None, *destinations: str) -> None:
         """Make this stream the output ``name``: it is written to a table, and also sent to ``destinations``."""
-        self.builder.add_output(Output(name, self.arc, quality or Quality(), to=destinations))
+        self.builder.add_output(NetworkOutput(name, self.arc, quality or Quality(), to=destinations))
 
     def archive(
         self, name: str, *, id: str, time: str, x: str, y: str, gap: float, lateness: float | None = None
@@ -493,4 +501,4 @@ class Stream:
         self, name: str, quality: Quality | None = None, *, seconds: float | None = None, tuples: int | None = None
     ) -> None:
         """Keep this much of the stream as the view ``name``, which applications can query when they need it."""
-        self.builder.add_output(Output(name, self.arc, quality or Quality(), True, seconds, tuples))
+        self.builder.add_output(NetworkOutput(name, self.arc, quality or Quality(), True, seconds, tuples))

@@ -16,17 +16,17 @@ import numpy as np
 from slipstream._errors import BadArgument
 from slipstream._network.boxes import operators
 from slipstream._network.column_types import SPARK_TYPES
-from slipstream._network.state.stored import Table
+from slipstream._network.state.stored import StoredTable
 from slipstream._sql.allowed import AGGREGATES, FUNCTIONS, KEYWORDS, TYPES
 
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import SparkSession
 
-    from slipstream._network.boxes.window_functions import Windows
+    from slipstream._network.boxes.windows.window_functions import Windows
 
 #: stored tables by name
-Stored: TypeAlias = Mapping[str, Table]
+Stored: TypeAlias = Mapping[str, StoredTable]
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class ScalarFunction:
             results[present] = self.function(*(column.to_numpy()[present] for column in columns), *stored)
         return pd.Series(results)
 
-    def _table(self, name: str, tables: Stored) -> Table:
+    def _table(self, name: str, tables: Stored) -> StoredTable:
         if name not in tables:
             raise BadArgument(
                 f"function {self.name}: no table {name!r}.",

@@ -30,9 +30,9 @@ from slipstream._network.algebra import (
     Latest,
     Map,
     Network,
+    NetworkOutput,
     Node,
     Order,
-    Output,
     Resample,
     Running,
     Schema,
@@ -238,7 +238,7 @@ def _check_ends(checked: Checked) -> None:
             checked.warnings.append(f"{place.name}: its output is not used")
 
 
-def _check_output(checked: Checked, where: str, output: Output) -> None:
+def _check_output(checked: Checked, where: str, output: NetworkOutput) -> None:
     _check_arc(checked, where, output.arc)
     schema = checked.schemas[output.arc]
     if output.quality.value and output.quality.value_column not in schema:

@@ -39,13 +39,13 @@ from slipstream._network.algebra import (
     Latest,
     Map,
     Network,
+    NetworkOutput,
+    NetworkSource,
+    NetworkTable,
     Node,
     Order,
-    Output,
     Resample,
     Running,
-    Source,
-    Table,
     Union,
 )
 from slipstream._network.boxes import operators
@@ -77,16 +77,17 @@ for _class in (_Loader, _Dumper):
     _class.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), list("tf"))
 
 
+_NO_FILE = "Give a network file; `slipstream examples` writes some."
+
+
 def load(path: Path, *, unloaded: bool = False) -> Network:
     """Read a network file; see :func:`loads` for ``unloaded``."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(
-            f"{path}: cannot be read.",
-            hint="Give a network file; `slipstream examples` writes several.",
-            code="no-such-file",
-        ) from error
+        if not path.exists():
+            raise BadArgument(f"{path}: no such file or folder.", hint=_NO_FILE, code="no-such-file") from error
+        raise BadInput(f"{path}: cannot be read.", hint=_NO_FILE, code="no-such-file") from error
     return loads(text, str(path), unloaded=unloaded)
 
 
@@ -138,7 +139,7 @@ def archive_outputs(network: Network) -> dict[str, Node]:
         node = nodes.get(f"archive_{trips.name}")
         if node is None or trips.arc != Arc(node.name) or node != Node(node.name, node.box, node.inputs):
             continue
-        if rejects == Output(f"{trips.name}_rejects", Arc(node.name, 1)):
+        if rejects == NetworkOutput(f"{trips.name}_rejects", Arc(node.name, 1)):
             found[trips.name] = node
     # reading puts these boxes after all others
     return found if network.nodes[len(network.nodes) - len(found) :] == tuple(found.values()) else {}
@@ -220,7 +221,7 @@ def _order(order: Order) -> dict[str, Any]:
     return body
 
 
-def _output(output: Output, name: ArcNames, archive: Node | None) -> dict[str, Any]:
+def _output(output: NetworkOutput, name: ArcNames, archive: Node | None) -> dict[str, Any]:
     quality = output.quality
     body: dict[str, Any] = {"from": name(output.arc)}
     if archive is not None and isinstance(archive.box, Operator):
@@ -243,7 +244,7 @@ def _point(point: ConnectionPoint, name: ArcNames) -> dict[str, Any]:
     return {"from": name(point.arc), **_keep(point), **({"key": point.key} if point.key else {})}
 
 
-def _keep(end: Output | ConnectionPoint) -> dict[str, Any]:
+def _keep(end: NetworkOutput | ConnectionPoint) -> dict[str, Any]:
     keep = {"keep_seconds": end.keep_seconds, "keep_tuples": end.keep_tuples}
     return {key: value for key, value in keep.items() if value is not None}
 
@@ -277,12 +278,16 @@ class _Reader:
         return Network(
             name=self._text(f"{where}, network", fields["network"]),
             sources=tuple(
-                self._read_each(fields, "sources", lambda w, name, b: Source(name, plain_schema(self._texts(w, b))))
+                self._read_each(
+                    fields, "sources", lambda w, name, b: NetworkSource(name, plain_schema(self._texts(w, b)))
+                )
             ),
             nodes=(*nodes, *self._archives),
             outputs=tuple(outputs),
             tables=tuple(
-                self._read_each(fields, "tables", lambda w, name, b: Table(name, plain_schema(self._texts(w, b))))
+                self._read_each(
+                    fields, "tables", lambda w, name, b: NetworkTable(name, plain_schema(self._texts(w, b)))
+                )
             ),
             points=tuple(self._read_each(fields, "points", self._point)),
             note=self._text(f"{where}, note", fields.get("note", "")),
@@ -446,7 +451,7 @@ class _Reader:
         return f"CREATE CUBOID {name} ({forms})"
 
     def _toll(self, where: str, body: Any) -> Operator:
-        from slipstream._network.boxes.toll import Toll  # it brings the toll engine's kernels
+        from slipstream._network.boxes.tolls.toll import Toll  # it brings the toll engine's kernels
 
         return self._parameters(where, Toll, body if body is not None and body is not True else {})
 
@@ -505,7 +510,7 @@ class _Reader:
         group_by = self._list(f"{where}.group_by", fields.get("group_by", []))
         return Order(self._text(f"{where}.on", fields["on"]), int(slack), group_by)
 
-    def _outputs(self, where: str, name: str, body: Any) -> list[Output]:
+    def _outputs(self, where: str, name: str, body: Any) -> list[NetworkOutput]:
         """An output; one with ``archive`` is a box, the output of its trips, and that of its rejects."""
         if not isinstance(body, dict) or "archive" not in body:
             return [self._output(where, name, body)]
@@ -513,9 +518,12 @@ class _Reader:
         box = self._parameters(f"{where}.archive", Archive, body["archive"])
         node = Node(f"archive_{name}", box, (output.arc,))
         self._archives.append(node)
-        return [replace(output, arc=Arc(node.name)), Output(f"{name}_rejects", Arc(node.name, box.port("rejects")))]
+        return [
+            replace(output, arc=Arc(node.name)),
+            NetworkOutput(f"{name}_rejects", Arc(node.name, box.port("rejects"))),
+        ]
 
-    def _output(self, where: str, name: str, body: Any) -> Output:
+    def _output(self, where: str, name: str, body: Any) -> NetworkOutput:
         fields = self._fields(where, body, {"from"}, {"delay", "drop", "value", "view", "to", *_KEEP})
         delay, drop = (
             self._graph(f"{where}.{key}", fields[key]) if key in fields else standard
@@ -532,7 +540,7 @@ class _Reader:
             raise BadInput(
                 f"{where}: a view cannot have a destination.", hint="Remove view: or to:.", code="bad-network"
             )
-        return Output(name, arc, quality, view, *self._read_history_limits(where, fields), to)
+        return NetworkOutput(name, arc, quality, view, *self._read_history_limits(where, fields), to)
 
     def _destinations(self, where: str, value: Any) -> tuple[str, ...]:
         found = self._list(where, value)

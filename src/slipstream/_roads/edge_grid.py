@@ -17,7 +17,7 @@ from slipstream._tools.numba_tools import Floats, Ints, Longs, compiled
 _MOST_CELLS = 1 << 22
 
 
-class Index(NamedTuple):
+class EdgeGrid(NamedTuple):
     """A grid of square cells, and for each cell the segments that are within ``reach`` of a place in it."""
 
     x0: float
@@ -37,7 +37,7 @@ class Index(NamedTuple):
     along: Floats
 
 
-def make_index(network: StreetNetwork, reach: float) -> Index:
+def make_index(network: StreetNetwork, reach: float) -> EdgeGrid:
     """Build the index for positions up to ``reach`` metres from a street."""
     edge, vertex, along = _list_segments(network.shape, network.shape_x, network.shape_y, network.reverse)
     ends = [network.shape_x[vertex], network.shape_y[vertex], network.shape_x[vertex + 1], network.shape_y[vertex + 1]]
@@ -47,7 +47,7 @@ def make_index(network: StreetNetwork, reach: float) -> Index:
     columns, rows = int(width // size) + 1, int(height // size) + 1
     first, segment = _fill(x0, y0, size, columns, rows, reach, *ends)
     grid = (x0, y0, size, columns, rows, float(reach), first, segment)
-    return Index(*grid, edge, ends[0], ends[1], ends[2], ends[3], along)
+    return EdgeGrid(*grid, edge, ends[0], ends[1], ends[2], ends[3], along)
 
 
 @compiled
@@ -107,7 +107,7 @@ def _fill(
 
 
 @compiled
-def find_streets(index: Index, x: float, y: float, edges: Ints, offsets: Floats, distances: Floats) -> int:
+def find_streets(index: EdgeGrid, x: float, y: float, edges: Ints, offsets: Floats, distances: Floats) -> int:
     """Fill in the nearest streets within reach, the nearest first: edge, metres along it, metres from it (left: +).
 
     Returns how many there are; at most as many as ``edges`` has room for.

@@ -20,7 +20,7 @@ import shapely
 from pyproj import CRS
 
 from slipstream._errors import MALFORMED, BadArgument, BadInput
-from slipstream._roads.graph_building import Repairs
+from slipstream._roads.importing.graph_building import Repairs
 from slipstream._roads.street_network import BRIDGE, CLASSES, KMH, TUNNEL, StreetNetwork
 
 EDGES, NODES, RESTRICTIONS, REPORT = "edges.parquet", "nodes.parquet", "restrictions.parquet", "roads.json"

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from slipstream._moving.plane import Plane
+from slipstream._moving.space.plane import Plane
 from slipstream._tools.numba_tools import Bools, Bytes, Floats, Ints, Longs, compiled
 
 KMH = 3.6

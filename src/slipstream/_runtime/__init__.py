@@ -1,4 +1,4 @@
-"""The runtime of every stream job: its folder and life cycle, stages in stateful operators, cached state, metrics.
+"""The runtime of every stream job: its folder and life cycle (``job``), ``stages``, their ``state``, ``watching`` it.
 
 Knows nothing of roads, boxes or queries.
 """

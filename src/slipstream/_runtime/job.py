@@ -1,11 +1,12 @@
 """A job: its folder, the settings fixed at its first start, and its life cycle.
 
     OUT/job.json         the kind of job, the version of its state, its settings
-    OUT/status.json      starting, ready, running or stopped (``_runtime.status``)
+    OUT/status.json      starting, ready, running or stopped (``_runtime.watching.status``)
     OUT/control          run, pause, a number of steps, or stop (``_io.control_file``)
     OUT/batches.jsonl    the journal: one line per committed batch (``_io.outputs``)
-    OUT/metrics.jsonl    what each batch cost (``_runtime.metrics``)
-    OUT/starts.jsonl     when and how it was started; job.log has what it said (``_runtime.starts``)
+    OUT/metrics.jsonl    what each batch cost (``_runtime.watching.metrics``)
+    OUT/starts.jsonl     when and how it was started; job.log, spark.log: what it said (``_runtime.watching.starts``)
+    OUT/retention.json   how long rows are kept (``_io.outputs.removal``)
     OUT/outputs/NAME/    one Delta Lake table per output
     OUT/snapshot/        published cuboids
     OUT/checkpoint/      Spark's own
@@ -30,13 +31,13 @@ from typing import TYPE_CHECKING, Any
 from slipstream._errors import MALFORMED, BadArgument, BadInput
 from slipstream._io.control_file import RUN, Control
 from slipstream._io.outputs import CHECKPOINT, COMPACT_EVERY, check_journal, compact_in_background, last_batch
-from slipstream._runtime import status as statuses
-from slipstream._runtime.exporter import exporting
-from slipstream._runtime.following import FollowedJob
-from slipstream._runtime.metrics import record_metrics
-from slipstream._runtime.starts import FILE as STARTS
-from slipstream._runtime.starts import LOG, record_start
-from slipstream._runtime.status import READY, RUNNING, Status, report_status
+from slipstream._runtime.watching import status as statuses
+from slipstream._runtime.watching.exporter import exporting
+from slipstream._runtime.watching.following import FollowedJob
+from slipstream._runtime.watching.metrics import record_metrics
+from slipstream._runtime.watching.starts import FILE as STARTS
+from slipstream._runtime.watching.starts import LOG, SPARK_LOG, record_start
+from slipstream._runtime.watching.status import READY, RUNNING, Status, report_status
 from slipstream._spark.session import RESUMES, task_errors
 from slipstream._tools.files.staging import atomic_write
 from slipstream._tools.progress import say
@@ -54,7 +55,7 @@ POLL_S = 0.1
 
 
 @dataclass(frozen=True)
-class Job:
+class JobFile:
     """The contents of ``job.json``: fixed from a job's first start to its last."""
 
     kind: str
@@ -62,6 +63,7 @@ class Job:
     settings: dict[str, Any]  # a start with different ones is refused
     layout: dict[str, Any] = field(default_factory=dict)  # decided at the first start, such as the fragments
     id: str = field(default_factory=lambda: uuid.uuid4().hex)  # the application id of its commits to the tables
+    ended: str = ""  # why it cannot be resumed, although its results are there
 
     def write(self, folder: Path) -> None:
         """Write it into a job's folder."""
@@ -70,7 +72,7 @@ class Job:
             file.write(json.dumps(asdict(self), indent=2).encode() + b"\n")
 
     @classmethod
-    def read(cls, folder: Path) -> Job:
+    def read(cls, folder: Path) -> JobFile:
         """Read the job of a folder."""
         _refuse_old(folder)
         file = folder / FILE
@@ -84,6 +86,15 @@ class Job:
             raise BadInput(
                 f"{file}: damaged ({error}).", hint="Start again in another --out folder.", code="damaged-output"
             ) from error
+
+    def check_resumable(self, folder: Path) -> None:
+        """Refuse a job whose state was deleted."""
+        if self.ended:
+            raise BadArgument(
+                f"{folder}: cannot be resumed: {self.ended}.",
+                hint="Its results are there as before. Start again in another --out folder.",
+                code="different-job",
+            )
 
     def check_compatible(self, folder: Path, kind: str, state_version: int) -> None:
         """Refuse a job of another kind, or with state of another version."""
@@ -101,7 +112,7 @@ class Job:
             )
 
 
-def check(folder: Path, kind: str, state_version: int, settings: Mapping[str, Any]) -> Job | None:
+def check(folder: Path, kind: str, state_version: int, settings: Mapping[str, Any]) -> JobFile | None:
     """Return the job that a folder belongs to, or None if it is new; refuse what cannot be resumed.
 
     Does not need Spark, so mistakes are reported at once.
@@ -110,8 +121,9 @@ def check(folder: Path, kind: str, state_version: int, settings: Mapping[str, An
     if not (folder / FILE).exists():
         _check_unused(folder, kind)
         return None
-    job = Job.read(folder)
+    job = JobFile.read(folder)
     job.check_compatible(folder, kind, state_version)
+    job.check_resumable(folder)
     for name in sorted({*job.settings, *settings}):
         before, now = job.settings.get(name), settings.get(name)
         if before != now:
@@ -126,11 +138,11 @@ def check(folder: Path, kind: str, state_version: int, settings: Mapping[str, An
 
 def begin(
     folder: Path, kind: str, state_version: int, settings: Mapping[str, Any], layout: Callable[[], Mapping[str, Any]]
-) -> Job:
+) -> JobFile:
     """Return the job of a folder, as :func:`check` does, or begin one; ``layout`` is called only for a new one."""
     job = check(folder, kind, state_version, settings)
     if job is None:
-        job = Job(kind, state_version, dict(settings), dict(layout()))
+        job = JobFile(kind, state_version, dict(settings), dict(layout()))
         job.write(folder)
     return job
 
@@ -139,7 +151,9 @@ def _check_unused(folder: Path, kind: str) -> None:
     """Refuse a folder that contains something else."""
     if folder.exists() and not folder.is_dir():
         raise BadArgument(f"--out {folder}: not a folder.", hint="Choose another name.", code="wrong-file-type")
-    if folder.exists() and any(path.name not in (statuses.FILE, STARTS, LOG, LOCK) for path in folder.iterdir()):
+    if folder.exists() and any(
+        path.name not in (statuses.FILE, STARTS, LOG, SPARK_LOG, LOCK) for path in folder.iterdir()
+    ):
         raise BadArgument(
             f"--out {folder}: exists but is not the folder of {_with_article(kind)} job.",
             hint="Choose another, or remove it.",
@@ -221,6 +235,8 @@ def run(folder: Path, life: Life, start: Callable[[], StreamingQuery], *, compac
 
     Whatever ends it, the query is stopped, its status gives the reason, and the next start resumes.
     """
+    if (folder / FILE).exists():
+        JobFile.read(folder).check_resumable(folder)
     with (
         lock_folder(folder),
         record_start(folder, life.source),

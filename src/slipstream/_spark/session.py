@@ -198,6 +198,13 @@ def adopt(spark: SparkSession | None) -> SparkSession:
     """Return a session that the user passed, or build one; no setting of a session that exists changes."""
     if spark is None:
         return build()
+    if not hasattr(spark, "_jsparkSession"):
+        raise BadArgument(
+            "A session of Spark Connect cannot run this: it has no JVM of its own, and no Python workers that share "
+            "files and state with the driver.",
+            hint="Use a classic session: SparkSession.builder.master(...), or none at all.",
+            code="not-allowed",
+        )
     _silence_query_contexts()
     return spark
 
@@ -394,7 +401,8 @@ def task_errors(hint: str = NOTHING_KEPT, checkpoint: Path | None = None) -> Ite
     except Exception as error:
         if (translated := translate_error(error, hint, checkpoint)) is None:
             raise
-        raise translated from error
+        # a page of Java's stack would hide the message; Spark's log has it, and what is not understood keeps it
+        raise translated from (error if translated.code == TASK_FAILED else None)
 
 
 def translate_error(
@@ -451,6 +459,9 @@ _KNOWN = (
     ("Py4JNetworkError", "Spark's JVM has stopped.", "{hint}", "jvm-lost"),
     ("Answer from Java side is empty", "Spark's JVM has stopped.", "{hint}", "jvm-lost"),
     ("does not exist in the JVM", "Spark's JVM has stopped.", "{hint}", "jvm-lost"),
+    ("stopped SparkContext", "Spark has stopped.", "{hint}", "jvm-lost"),
+    ("SparkContext was shut down", "Spark has stopped.", "{hint}", "jvm-lost"),
+    ('SparkContext.dagScheduler()" is null', "Spark has stopped.", "{hint}", "jvm-lost"),
 )
 
 
@@ -469,7 +480,7 @@ def _translate_text(text: str, hint: str, checkpoint: Path | None) -> Slipstream
             code="damaged-checkpoint",
         )
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    named = re.compile(r"(?:Caused by: )?([\w.]+(?:Error|Exception): .*)")
+    named = re.compile(r"(?:Caused by: |: )?([\w.]+(?:Error|Exception): .*)")
     cause = next((found[1] for line in reversed(lines) if (found := named.match(line))), lines[0])
     return Unavailable(f"A Spark task failed: {cause}", hint=hint, code=TASK_FAILED)
 

@@ -203,14 +203,14 @@ _NODES: tuple[type[exp.Expr], ...] = (
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedQuery:
     """A query that may be run: the SQL for Spark, and the tables that it reads."""
 
     sql: str
     tables: frozenset[str]
 
 
-def check_select(text: str, tables: Collection[str], own: Collection[str] = ()) -> Checked:
+def check_select(text: str, tables: Collection[str], own: Collection[str] = ()) -> CheckedQuery:
     """Check a SELECT over ``tables``; ``own`` are functions that the session has besides Spark's.
 
     >>> check_select("select vid, count(*) as n from alerts group by vid order by n desc", ["alerts"]).sql
@@ -232,7 +232,7 @@ def check_select(text: str, tables: Collection[str], own: Collection[str] = ()) 
     used = frozenset(_find_tables(tree, tables))
     sql = tree.sql(dialect=DIALECT, identify=True, comments=False)
     _check_words(sql, own)
-    return Checked(sql, used)
+    return CheckedQuery(sql, used)
 
 
 def _parse(text: str) -> exp.Expr:

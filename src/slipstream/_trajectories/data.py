@@ -20,12 +20,12 @@ import pyarrow.parquet as pq
 
 from slipstream._archive.trip_tables import TRIPS
 from slipstream._errors import MALFORMED, BadInput
-from slipstream._moving.systems import CRS_KEY, System
+from slipstream._moving.space.systems import CRS_KEY, System
 from slipstream._spark import session
 from slipstream._tools.files.staging import staged_folder
 from slipstream._tools.strict_json import parse_json
-from slipstream._trajectories.assembling import TRIP
-from slipstream._trajectories.building import Built, Counts
+from slipstream._trajectories.cutting.assembling import TRIP
+from slipstream._trajectories.cutting.building import Built, Counts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from slipstream._errors import BadInput
-from slipstream._moving import columns, motion
+from slipstream._moving import columns
 from slipstream._moving.columns import MPoints
-from slipstream._moving.value import instant
-from slipstream._trajectories.assembling import TRIP
+from slipstream._moving.kernels import motion
+from slipstream._moving.moving_point import instant
+from slipstream._trajectories.cutting.assembling import TRIP
 from slipstream._trajectories.data import Data
 
 

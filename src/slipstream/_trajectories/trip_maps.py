@@ -20,9 +20,9 @@ import pyarrow as pa
 
 from slipstream._errors import BadArgument, BadInput
 from slipstream._moving.columns import MPoints, read
-from slipstream._moving.systems import System
+from slipstream._moving.space.systems import System
 from slipstream._tools.numba_tools import Floats, Ints, Longs
-from slipstream._trajectories.assembling import TRIP
+from slipstream._trajectories.cutting.assembling import TRIP
 
 #: positions that a map shows, and trips that it shows by default
 MOST_POSITIONS, MOST_TRIPS = 200_000, 5_000
@@ -43,7 +43,7 @@ class Track:
 
 
 @dataclass(frozen=True)
-class Tracks:
+class DrawnTrips:
     """Trips prepared for drawing."""
 
     tracks: tuple[Track, ...]
@@ -62,7 +62,7 @@ def check_format(out: Path) -> None:
         )
 
 
-def prepare(table: pa.Table, crs: str, *, most: int = MOST_POSITIONS) -> Tracks:
+def prepare(table: pa.Table, crs: str, *, most: int = MOST_POSITIONS) -> DrawnTrips:
     """Choose what is drawn of a table of trips: all positions, or every n-th if there are too many."""
     column = table[TRIP].combine_chunks()
     moving = read(column.chunk(0) if isinstance(column, pa.ChunkedArray) else column)
@@ -72,7 +72,7 @@ def prepare(table: pa.Table, crs: str, *, most: int = MOST_POSITIONS) -> Tracks:
     names = table["id"].to_pylist() if "id" in table.column_names else list(range(table.num_rows))
     system = System.parse(crs) if crs else None
     found = [track for row, name in enumerate(names) for track in _tracks(str(name), moving, row, step, system)]
-    return Tracks(tuple(found), system is not None, step, table.num_rows)
+    return DrawnTrips(tuple(found), system is not None, step, table.num_rows)
 
 
 def _tracks(name: str, m: MPoints, row: int, step: int, system: System | None) -> list[Track]:
@@ -102,11 +102,11 @@ def _track(name: str, m: MPoints, at: Ints, system: System | None) -> Track:
     return Track(name, t // 1000, x, y, speed)
 
 
-def make_page(found: Tracks, title: str) -> str:
+def make_page(found: DrawnTrips, title: str) -> str:
     """Return a page with a map, a slider for the time, and the speeds as colours.
 
     >>> line = Track("van", np.array([0, 60_000]), np.array([13.4, 13.5]), np.array([52.5, 52.5]), np.array([40.0]))
-    >>> page = make_page(Tracks((line,), True, 1, 1), "vans")
+    >>> page = make_page(DrawnTrips((line,), True, 1, 1), "vans")
     >>> "<title>vans</title>" in page, "http" in page.replace("http://www.w3.org", "")
     (True, False)
     """
@@ -116,7 +116,7 @@ def make_page(found: Tracks, title: str) -> str:
     return template.replace("@TITLE@", escape(title)).replace("@DATA@", data)
 
 
-def _to_json(found: Tracks) -> dict[str, Any]:
+def _to_json(found: DrawnTrips) -> dict[str, Any]:
     begin = min(int(track.t[0]) for track in found.tracks)
     end = max(int(track.t[-1]) for track in found.tracks)
     speeds = np.concatenate([track.speed for track in found.tracks])
@@ -153,7 +153,7 @@ def _round_up(speed: float) -> float:
     return float(next(unit * k for k in (1, 2, 5, 10) if unit * k >= speed))
 
 
-def draw_picture(found: Tracks, title: str, out: Path) -> None:
+def draw_picture(found: DrawnTrips, title: str, out: Path) -> None:
     """Write a picture of the paths, with speeds as colours."""
     import matplotlib as mpl
     from matplotlib.collections import LineCollection
@@ -176,7 +176,7 @@ def draw_picture(found: Tracks, title: str, out: Path) -> None:
     figure.savefig(out, dpi=130)
 
 
-def _label(axes: Any, found: Tracks) -> None:
+def _label(axes: Any, found: DrawnTrips) -> None:
     names = ("longitude", "latitude") if found.in_degrees else ("x (m)", "y (m)")
     axes.set_xlabel(names[0])
     axes.set_ylabel(names[1])
@@ -186,7 +186,7 @@ def _label(axes: Any, found: Tracks) -> None:
     axes.grid(alpha=0.3)
 
 
-def draw(table: pa.Table, crs: str, title: str, out: Path) -> Tracks:
+def draw(table: pa.Table, crs: str, title: str, out: Path) -> DrawnTrips:
     """Write a map or a picture of trips, as the name of the file says."""
     check_format(out)
     found = prepare(table, crs)

@@ -16,12 +16,12 @@ two minutes and (600, 400) four minutes later; ``van-2`` takes the same way a mi
 from __future__ import annotations
 
 from slipstream._moving.mixing import check_systems
-from slipstream.functions.aggregates import (
+from slipstream.functions._aggregates import (
     density,
     flows,
     tcount,
 )
-from slipstream.functions.edits import (
+from slipstream.functions._edits import (
     append,
     merge,
     resample,
@@ -38,8 +38,8 @@ from slipstream.functions.edits import (
     squish,
     tiles,
 )
-from slipstream.functions.geodesy import geodesic_length, to_lonlat
-from slipstream.functions.movement import (
+from slipstream.functions._geodesy import geodesic_length, to_lonlat
+from slipstream.functions._movement import (
     acceleration,
     always_dwithin,
     atbox,
@@ -64,7 +64,7 @@ from slipstream.functions.movement import (
     twcentroid,
     when_dwithin,
 )
-from slipstream.functions.over_time import (
+from slipstream.functions._over_time import (
     always,
     at_between,
     derivative,
@@ -97,7 +97,7 @@ from slipstream.functions.over_time import (
     twavg,
     when_true,
 )
-from slipstream.functions.points import (
+from slipstream.functions._points import (
     arrives,
     at,
     at_bool,
@@ -137,8 +137,8 @@ from slipstream.functions.points import (
     united,
     val,
 )
-from slipstream.functions.registering import register
-from slipstream.functions.shapes import (
+from slipstream.functions._registering import register
+from slipstream.functions._shapes import (
     line_from_wkt,
     line_to_wkt,
     point_from_wkt,

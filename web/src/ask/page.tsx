@@ -1,4 +1,4 @@
-// Ask: SQL over what a job has committed; the result as a table, a chart or a map. The address has the query.
+// The Query page: SQL over what a job has committed; the result as a table, a chart or a map. The address has the query.
 import "./ask.css";
 import { type FormEvent, useEffect, useMemo, useRef, useState } from "react";
 import { Problem } from "../shared/api";
@@ -56,7 +56,7 @@ export function AskPage() {
     return (
       <div className="centre">
         <Empty title="No jobs to query yet">
-          <p>Start one on the page Jobs; what it commits can be queried here.</p>
+          <p>Start one on the Jobs page, and query what it commits here.</p>
         </Empty>
       </div>
     );
@@ -65,7 +65,7 @@ export function AskPage() {
   return (
     <div className="ask page">
       <form className="bar" aria-label="Query" onSubmit={submit}>
-        <h1>Ask</h1>
+        <h1>Query</h1>
         <label>
           Job
           <select
@@ -135,14 +135,14 @@ function Tables({ tables, onExample }: { tables: Table[] | undefined; onExample:
       {tables?.length === 0 && <p className="note">This job has committed nothing yet.</p>}
       {tables?.map((table) => (
         <div key={`${table.kind}.${table.name}`}>
-          <button className="plain" title="Write a query of it" onClick={() => onExample(example(table))}>
+          <button className="plain" title="Insert a query of this table" onClick={() => onExample(example(table))}>
             <strong>{table.name}</strong> {table.kind === "cuboid" && <span className="dim">cuboid</span>}
           </button>
           <span className="dim mono">{table.columns.join(", ")}</span>
         </div>
       ))}
       <p className="dim">
-        Queries only read, and see the last commit. They take SQL, and the operators on moving points: <code>travelled(Trip)</code>. Cuboids take <code>speed[0]</code>, too.
+        Queries are read-only and see the last commit. They are SQL, with operators on moving points such as <code>travelled(Trip)</code>, and on cuboids <code>speed[0]</code>.
       </p>
     </section>
   );

@@ -21,7 +21,7 @@ const most = (values: Iterable<number>, least: number): number => {
 
 export const MEASURES: Record<Measure, MeasureInfo> = {
   speed: { title: "Speed", unit: "mph", scale: VIRIDIS, ends: () => [70, 0], values: (g) => g.speed, curve: (s) => s },
-  cars: { title: "Density", unit: "cars a mile", scale: VIRIDIS, ends: (g) => [0, most(g.cars, 50)], values: (g) => g.cars, curve: Math.sqrt },
+  cars: { title: "Density", unit: "cars per mile", scale: VIRIDIS, ends: (g) => [0, most(g.cars, 50)], values: (g) => g.cars, curve: Math.sqrt },
   toll: { title: "Toll", unit: "per segment", scale: VIRIDIS, ends: (g) => [0, most(g.toll, 100)], values: (g) => g.toll, curve: Math.sqrt },
 };
 

@@ -48,7 +48,7 @@ export function Responses({ state }: { state: State }) {
         <h3>Response times</h3>
         <span className="dim">{limited ? "last minute, compared with the limit" : paced ? `last minute; limits do not apply at ${state.speed}×` : ""}</span>
       </header>
-      {!paced && <p className="note">There are no response times at full speed, which has no clock. Start at another speed to see them.</p>}
+      {!paced && <p className="note">A run at full speed has no clock, and so no response times. Start it at another speed to see them.</p>}
       {paced && (
         <table>
           <thead>

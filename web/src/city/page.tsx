@@ -118,7 +118,7 @@ function Waiting({ state }: { state: State }) {
     return (
       <div className="over">
         <Empty title="Starting Spark">
-          <p>The first results appear when the engine has warmed up.</p>
+          <p>The first results appear once the engine has warmed up.</p>
         </Empty>
       </div>
     );

@@ -16,17 +16,17 @@ import { ACTIVE, control, type Detail, type Done, resume, type Response } from "
 
 /** What the figures mean; the terms are those of the documentation. */
 const TIPS = {
-  rate: "Accepted input per second, over the last minute of commits; of a job that has ended, over its last batches.",
-  lag: "How long the results of the last batch took, from the arrival of the input behind them to their commit. It is not known for recorded input that is read at full speed: nothing waits there.",
-  busy: "The share of the time that goes into batches. Near 100 % the job has no headroom: a burst, or a restart, will make it late.",
-  bottleneck: "Where most of the time of a batch goes: a stage of the job, or reading, planning and checkpointing.",
-  batches: "Spark processes a stream in batches. Each is committed as a whole: either all of its results are visible, or none.",
+  rate: "Accepted input per second: over the last minute of commits, or over the last batches of a job that has ended.",
+  lag: "The time from the arrival of input to the commit of its results, in the last batch. Recorded input that is read at full speed has no lag, because nothing waits.",
+  busy: "The share of the time that is spent on batches. Near 100 %, the job has no headroom: a burst or a restart will make it late.",
+  bottleneck: "What takes most of a batch's time: a stage of the job, or reading, planning or checkpointing.",
+  batches: "Spark processes a stream in batches. Each is committed as a whole: all of its results become visible, or none.",
   tuples: "Accepted input: position reports, requests, or rows.",
-  rejects: "Input that could not be used. The output rejects has each of them with the reason.",
+  rejects: "Input that could not be used. The output rejects lists it, with the reasons.",
   committed: "When results last became visible.",
-  commit: "From the start of a batch to its commit, on average over recent batches.",
-  state: "What the job remembers between batches: vehicles, windows, accounts. On disk and in memory.",
-  response: "From the arrival of the input behind a result to its commit. Typical is the median over the last batches, longest the worst in the last minute.",
+  commit: "The time from the start of a batch to its commit, averaged over recent batches.",
+  state: "What the job keeps between batches, such as vehicles, windows and accounts, on disk and in memory.",
+  response: "The time from the arrival of input to the commit of its result. Typical is the median of recent batches, longest the maximum of the last minute.",
 };
 
 interface Props {
@@ -97,7 +97,7 @@ function Responses({ job }: { job: Detail }) {
   if (!responses.length) return null;
   const applies = responses.some((one) => one.limit !== null);
   const ended = !ACTIVE.includes(job.state);
-  const note = applies ? "compared with the limit" : ended ? "of the last batches; the job has ended, so no limit applies" : job.pace !== 1 ? "limits apply in real time only" : "no limits are set";
+  const note = applies ? "compared with the limit" : ended ? "of the last batches; no limit applies, as the job has ended" : job.pace !== 1 ? "limits apply in real time only" : "no limits are set";
   return (
     <section className="card responses" aria-label="Response times">
       <header>
@@ -280,7 +280,7 @@ function Log({ name, tick, open }: { name: string; tick: number; open: boolean }
       {problem && <ErrorNote problem={problem} />}
       {shown && log !== undefined && (
         <pre ref={end} tabIndex={0} role="region" aria-label="Log of the job">
-          {log || "The log is empty: this job was last run by a version that kept none."}
+          {log || "The log is empty. The version that last ran this job did not keep one."}
         </pre>
       )}
     </details>
@@ -295,7 +295,7 @@ function Starts({ job }: { job: Detail }) {
         {job.starts.length === 1 ? "1 start" : `${count(job.starts.length)} starts`}, the last {instant(job.starts.at(-1)?.at ?? 0)}
       </summary>
       <div className="rows" tabIndex={0} role="region" aria-label="Starts">
-        <Rows columns={["started", "version", "command"]} rows={[...job.starts].reverse().map((one) => [instant(one.at), one.version, one.command || "not by a command"])} />
+        <Rows columns={["started", "version", "command"]} rows={[...job.starts].reverse().map((one) => [instant(one.at), one.version, one.command || "not started by a command"])} />
       </div>
     </details>
   );

@@ -81,7 +81,7 @@ function Nothing({ asked }: { asked: string | undefined }) {
     return (
       <div className="centre">
         <Empty title={`No job ${asked}`}>
-          <p>It is not in this workspace. Choose another one.</p>
+          <p>It is not in this workspace. Choose another.</p>
         </Empty>
       </div>
     );
@@ -90,7 +90,7 @@ function Nothing({ asked }: { asked: string | undefined }) {
     <div className="centre">
       <Empty title="No jobs yet">
         <p>
-          Start one with <em>New job</em>, or with <code>slipstream toll</code>, <code>archive</code>, <code>network run</code> or <code>cuboid run</code>. Their folders appear here by themselves.
+          Start one with <em>New job</em>, or with <code>slipstream toll</code>, <code>archive</code>, <code>network run</code> or <code>cuboid run</code>. Their folders appear here automatically.
         </p>
       </Empty>
     </div>

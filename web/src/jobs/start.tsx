@@ -6,10 +6,10 @@ import { open as openNetwork } from "../network/server";
 import { choices as askChoices, type Choices, EMPTY, type Kind, readYaml, type Specification, splitColumns, start, toYaml } from "./model";
 
 const KINDS: Record<Kind, string> = {
-  toll: "Toll vehicles: notifications, alerts, balances, and trips if wanted.",
+  toll: "Toll vehicles: notifications, alerts, balances and, if you like, trips.",
   archive: "Turn position reports into trips.",
-  network: "Run a network of boxes, drawn on the page Network.",
-  cuboid: "Keep state by key, and evaluate continuous queries.",
+  network: "Run a network of boxes, such as one drawn on the Network page.",
+  cuboid: "Keep state for each key, and evaluate continuous queries.",
 };
 const CUBOID = "CREATE CUBOID car (vid INT KEY, speed AST(10));\nCREATE QUERY fast AS SELECT vid, speed[0] FROM car WHERE speed[0] > 60\n";
 
@@ -63,17 +63,17 @@ export function NewJob({ onClose, onStarted }: { onClose: () => void; onStarted:
           <Options wanted={wanted} change={change} />
           <label>
             Folder
-            <input value={wanted.out} placeholder="a new one" pattern="[A-Za-z0-9][A-Za-z0-9_.\-]*" maxLength={100} onChange={(event) => change({ out: event.target.value })} />
+            <input value={wanted.out} placeholder="a new folder" pattern="[A-Za-z0-9][A-Za-z0-9_.\-]*" maxLength={100} onChange={(event) => change({ out: event.target.value })} />
           </label>
         </div>
         <div className="card form">
           <label className="tall">
-            The same as YAML; edit either
+            The same as YAML (edit either)
             <textarea spellCheck={false} value={yaml ?? toYaml(wanted)} onChange={(event) => setYaml(event.target.value)} />
           </label>
           {yaml !== undefined && (
             <button type="button" onClick={() => readYaml(yaml).then((read) => (setWanted(read), setYaml(undefined), setProblem(undefined)), setProblem)}>
-              Put it into the form
+              Apply to the form
             </button>
           )}
         </div>
@@ -137,7 +137,7 @@ function Source({ wanted, found, change, onProblem }: PartProps & { found: Choic
       </datalist>
       <label>
         Columns
-        <input value={wanted.columns.join(", ")} placeholder="as they are; or id=vin, time=ts:ms" onChange={(event) => change({ columns: splitColumns(event.target.value) })} />
+        <input value={wanted.columns.join(", ")} placeholder="as they are, or id=vin, time=ts:ms" onChange={(event) => change({ columns: splitColumns(event.target.value) })} />
       </label>
       <Check label="Follow: keep reading as the input grows" value={wanted.follow} onChange={(follow) => change({ follow })} />
     </>
@@ -183,7 +183,7 @@ function Options({ wanted, change }: PartProps) {
             </select>
           </label>
           <Check label="Also write trips" value={wanted.archive} onChange={(archive) => change({ archive })} />
-          <Check label="Publish state to query" value={wanted.snapshot} onChange={(snapshot) => change({ snapshot })} />
+          <Check label="Publish state for queries" value={wanted.snapshot} onChange={(snapshot) => change({ snapshot })} />
         </>
       )}
     </>

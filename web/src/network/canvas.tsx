@@ -324,7 +324,7 @@ function lookOf(doc: m.Doc, id: string, shapes: readonly m.Shape[], inStage: Sta
     const worth = flow?.utility === null || flow?.utility === undefined ? "" : `utility ${flow.utility.toFixed(2)}`;
     const archive = part === "outputs" ? doc.outputs[name]?.archive : undefined;
     const leaves = archive ? `trips of ${String(archive.id || "?")}, gap ${String(archive.gap ?? "?")} s` : doc.outputs[name]?.view ? "view" : "leaves the network";
-    const text = part === "points" ? "remembers what passes" : worth || leaves;
+    const text = part === "points" ? "keeps what passes" : worth || leaves;
     return { ...base, kind: part === "points" ? "point" : archive ? "archive" : "output", lines: [{ text, dim: !worth }], ...(flow ? { badge: `${count(flow.tuples)} out` } : {}) };
   }
   const box = doc.boxes[name] ?? { from: [] };

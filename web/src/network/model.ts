@@ -127,7 +127,7 @@ export const TITLES: Record<Piece, [string, string]> = {
   query: ["Query", "queries a cuboid at every arrival"],
   lookup: ["Lookup", "joins tuples with the rows of a cuboid"],
   toll: ["Toll", "Linear Road’s five answers"],
-  operator: ["Operator", "a class loaded by the command line"],
+  operator: ["Operator", "a class of your own"],
   source: ["Source", "an input stream"],
   topic: ["Kafka topic", "a source that reads messages as they arrive"],
   socket: ["TCP socket", "a source that reads lines as they are sent"],

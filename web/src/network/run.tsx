@@ -92,11 +92,11 @@ export function RunBar({ doc, run, wrong, inputs, fields, folders, parallel, onP
           ))}
         </select>
       </label>
-      <label title="Tuples that arrive together; a step is one train from each source.">
+      <label title="The number of tuples that arrive together. A step takes one train from each source.">
         Train
         <input type="number" min={1} step={1} disabled={busy || isLive} value={train} onChange={(event) => setTrain(Math.max(1, Math.round(Number(event.target.value) || 1)))} />
       </label>
-      <label title="The number of partitions for boxes with a key; a new stage begins where keys change.">
+      <label title="The number of partitions in which boxes with a key run. A new stage begins where keys change.">
         Partitions
         <input type="number" min={1} max={64} step={1} disabled={busy} value={parallel} onChange={(event) => onParallel(Math.min(64, Math.max(1, Math.round(Number(event.target.value) || 1))))} />
       </label>

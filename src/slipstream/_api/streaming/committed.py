@@ -8,8 +8,8 @@ from pathlib import Path
 from slipstream._errors import BadArgument
 from slipstream._io import outputs
 from slipstream._io.outputs import BATCH
+from slipstream._io.train_files import TS
 from slipstream._network.running import output_results
-from slipstream._network.running.train_folder import TS
 
 
 def batch_at(folder: Path, moment: int | datetime) -> int:

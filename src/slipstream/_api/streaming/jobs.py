@@ -6,6 +6,7 @@ import atexit
 import shutil
 import threading
 import time
+import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,7 +25,8 @@ from slipstream._errors import BadArgument, BadInput, SlipstreamError
 from slipstream._feeds.tuples import POSITION, REPORT_EVERY
 from slipstream._io.outputs import REJECTS, check_journal
 from slipstream._io.outputs.destinations import Destination, parse
-from slipstream._moving.files import PLACES
+from slipstream._io.sampling import describe_empty_columns
+from slipstream._moving.exchange.trip_files import PLACES
 from slipstream._network import drawing, yaml_files
 from slipstream._network.algebra import Network
 from slipstream._network.boxes.archive import Archive
@@ -267,6 +269,9 @@ class Job:
         folder = Path(self.folder).absolute()
         found = origins(self._outputs.values())
         ready = {name: o.feed(folder / GIVEN, settings) for name, o in found.items() if not o.is_copied}
+        for feed in ready.values():
+            if warning := describe_empty_columns(feed):
+                warnings.warn(warning, stacklevel=4)
 
         def feeds() -> dict[str, Feed]:
             return {name: ready.get(name) or origin.feed(folder / GIVEN, settings) for name, origin in found.items()}

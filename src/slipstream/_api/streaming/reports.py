@@ -18,7 +18,7 @@ from slipstream._feeds.tuples import FIELDS, LINEAR_ROAD, ReportForm
 from slipstream._io.readers.user_sources import Source, Tuples
 from slipstream._io.report_packing import CLASS
 from slipstream._network.algebra import Schema
-from slipstream._network.boxes.toll import NEEDED
+from slipstream._network.boxes.tolls.toll import NEEDED
 from slipstream._network.column_types import plain_type
 from slipstream._network.sql.box_expressions import column
 

@@ -24,7 +24,8 @@ from slipstream._errors import MALFORMED, BadArgument
 from slipstream._io import outputs
 from slipstream._io.outputs import BATCH
 from slipstream._network.running import output_results
-from slipstream._runtime import job, status
+from slipstream._runtime import job
+from slipstream._runtime.watching import status
 from slipstream._spark import session
 from slipstream._tools.files.locations import local
 from slipstream._tools.html_table import table
@@ -99,7 +100,7 @@ def open(folder: str | Path) -> Results:
         raise BadArgument(
             f"{place}: trajectories, not the folder of a job.", hint="ss.Trips.read opens them.", code="wrong-file-type"
         )
-    job.Job.read(place)
+    job.JobFile.read(place)
     return Results(place)
 
 

@@ -19,7 +19,7 @@ from slipstream._api.streaming.reports import map_toll_columns
 from slipstream._cuboid.schema import AST
 from slipstream._errors import BadArgument, BadInput
 from slipstream._linear_road.rules import RULES, Rules, TollFunction, find_registered
-from slipstream._moving.files import PLACES
+from slipstream._moving.exchange.trip_files import PLACES
 from slipstream._network import drawing
 from slipstream._network.algebra import (
     Aggregate,
@@ -31,23 +31,23 @@ from slipstream._network.algebra import (
     Latest,
     Map,
     Network,
+    NetworkOutput,
+    NetworkSource,
+    NetworkTable,
     Node,
     Order,
-    Output,
     Running,
     Schema,
-    Source,
     Union,
 )
-from slipstream._network.algebra import Table as StoredTable
 from slipstream._network.boxes import operators
 from slipstream._network.boxes.cuboids import CuboidLookup, CuboidQuery, Keep
-from slipstream._network.boxes.match import Match
+from slipstream._network.boxes.movement.match import Match
 from slipstream._network.boxes.movement.speeding import Speeding
 from slipstream._network.boxes.operators import UNKNOWN, Operator
-from slipstream._network.boxes.priced_zones import read_zones
-from slipstream._network.boxes.toll import REJECTS, Toll
-from slipstream._network.boxes.zone_tolls import ZoneTolls
+from slipstream._network.boxes.tolls.priced_zones import read_zones
+from slipstream._network.boxes.tolls.toll import REJECTS, Toll
+from slipstream._network.boxes.tolls.zone_tolls import ZoneTolls
 from slipstream._network.column_types import spark_schema
 from slipstream._network.schemas import check
 from slipstream._network.sql.box_expressions import column
@@ -700,17 +700,17 @@ class Tolled:
 
     @property
     def balances(self) -> Stream:
-        """Answers to balance requests: qid, vid, time, balance."""
+        """Answers to balance requests: qid, vid, time, result_time, balance."""
         return self._get_port("balances")
 
     @property
     def expenditures(self) -> Stream:
-        """Answers to expenditure requests: qid, vid, time, spent."""
+        """Answers to expenditure requests: qid, vid, time, expenditure."""
         return self._get_port("expenditures")
 
     @property
     def travel_times(self) -> Stream:
-        """Answers to travel time requests: qid, vid, time, seconds, toll."""
+        """Answers to travel time requests: qid, vid, time, travel_time, toll."""
         return self._get_port("travel_times")
 
     @property
@@ -810,10 +810,10 @@ def assemble(
         if not isinstance(place.what, Origin | Stored)
     )
     sources = tuple(
-        Source(names[id(place)], dict(place.what.schema)) for place in places if isinstance(place.what, Origin)
+        NetworkSource(names[id(place)], dict(place.what.schema)) for place in places if isinstance(place.what, Origin)
     )
-    stored = tuple(StoredTable(name, dict(table.schema)) for name, table in _find_tables(places, names).items())
-    ends = tuple(Output(output, arc, to=(to or {}).get(output, ())) for output, arc in arcs.items())
+    stored = tuple(NetworkTable(name, dict(table.schema)) for name, table in _find_tables(places, names).items())
+    ends = tuple(NetworkOutput(output, arc, to=(to or {}).get(output, ())) for output, arc in arcs.items())
     return Network(name, sources, nodes, ends, stored), arcs
 
 

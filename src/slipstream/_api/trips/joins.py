@@ -69,7 +69,7 @@ def near(
     0  van-1    van-3     30.0
     1  van-2    van-3     30.0
     """
-    from slipstream._joins import meetings as plans
+    from slipstream._joins import trip_meetings as plans
 
     return plans.gather(_find_meetings(first, second, distance, duration, id, trip))
 
@@ -173,7 +173,7 @@ def passes(
     0  van-1  corner 2026-05-04 08:01:56
     1  van-2  corner 2026-05-04 08:02:56
     """
-    from slipstream._joins import zones as plans
+    from slipstream._joins import zone_passes as plans
 
     metres, micros = parse_metres(distance), _parse_micros(duration)
     rows = _read_trips(trips, "trips", id, trip)
@@ -222,7 +222,7 @@ def _parse_micros(duration: Duration) -> int:
 def _find_meetings(
     first: Table, second: Table | None, distance: Distance, duration: Duration, id: str, trip: str
 ) -> DataFrame:
-    from slipstream._joins.meetings import Nearness, meetings
+    from slipstream._joins.trip_meetings import Nearness, meetings
 
     near = Nearness(parse_metres(distance), _parse_micros(duration))
     one = _read_trips(first, "first", id, trip)

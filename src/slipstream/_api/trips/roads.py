@@ -11,9 +11,10 @@ import pyarrow as pa
 
 from slipstream._api.streaming.sources import table
 from slipstream._errors import BadArgument
-from slipstream._moving.plane import Plane
-from slipstream._roads import corridors, road_tables, street_files
-from slipstream._roads.graph_building import Repairs
+from slipstream._moving.space.plane import Plane
+from slipstream._roads import corridors, road_tables
+from slipstream._roads.importing import street_files
+from slipstream._roads.importing.graph_building import Repairs
 from slipstream._roads.street_network import StreetNetwork
 from slipstream._tools import durations
 from slipstream._tools.files.locations import local
@@ -147,7 +148,7 @@ class Roads:
         from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
 
         from slipstream._roads.matching.match_columns import speeding_column
-        from slipstream._roads.matching.speeding import SPEEDING_SQL
+        from slipstream._roads.matching.speeding_rules import SPEEDING_SQL
         from slipstream._spark import workers
 
         folder, model = find_folder(self), _model(noise, lag)

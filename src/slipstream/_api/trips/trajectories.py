@@ -16,10 +16,10 @@ from slipstream._errors import BadArgument
 from slipstream._moving import Plane
 from slipstream._spark import session
 from slipstream._tools.files.locations import local
-from slipstream._trajectories.building import build
-from slipstream._trajectories.inputs import Input, read_frame
-from slipstream._trajectories.mapping import Mapping, make_mapping
-from slipstream._trajectories.trip_rules import Rules
+from slipstream._trajectories.cutting.building import build
+from slipstream._trajectories.cutting.trip_rules import TripRules
+from slipstream._trajectories.reading.mapping import Mapping, make_mapping
+from slipstream._trajectories.reading.position_files import Input, read_frame
 
 if TYPE_CHECKING:
     from pandas import DataFrame as PandasFrame
@@ -128,7 +128,7 @@ def trajectories(
         form=time_format,
         zone=time_zone,
     )
-    rules = Rules.parse(gap, max_speed)
+    rules = TripRules.parse(gap, max_speed)
     if units not in (None, "m"):
         raise BadArgument(f"units={units!r} is unknown.", hint='Use units="m", or omit it.', code="unknown-value")
     frame, where = _open(positions, format, as_of, mapping)

@@ -13,8 +13,8 @@ from slipstream._api.streaming.committed import batch_at, own_columns, quote_col
 from slipstream._errors import BadArgument
 from slipstream._io import outputs
 from slipstream._io.outputs import BATCH
-from slipstream._moving.systems import CRS_KEY
-from slipstream._trajectories.building import Built
+from slipstream._moving.space.systems import CRS_KEY
+from slipstream._trajectories.cutting.building import Built
 from slipstream._trajectories.data import REJECTS, Data
 
 if TYPE_CHECKING:

@@ -15,10 +15,11 @@ from slipstream._api import html
 from slipstream._api.streaming.committed import quote_columns
 from slipstream._api.trips.trip_origins import TRIP, Computed, Recorded, StoredTrips, TripRows
 from slipstream._errors import BadArgument
-from slipstream._moving import MovingPoint, Plane, register, tracks
-from slipstream._moving.files import Reading
-from slipstream._moving.systems import System
-from slipstream._moving.value import to_arrow
+from slipstream._moving import MovingPoint, Plane, register
+from slipstream._moving.exchange import tracks
+from slipstream._moving.exchange.trip_files import TripReading
+from slipstream._moving.moving_point import to_arrow
+from slipstream._moving.space.systems import System
 from slipstream._spark import session
 from slipstream._tools.files.locations import local
 from slipstream._trajectories import trip_maps
@@ -105,7 +106,7 @@ class Trips:
             return cls(StoredTrips(Data.open(place)))
         if is_temporal(place):
             return cls(Recorded(str(place), *read_temporal(place)))
-        reading = Reading(format, plane, id, time, x, y, trip, units)
+        reading = TripReading(format, plane, id, time, x, y, trip, units)
         found = reading.read(place)
         crs = System.parse(plane).name if plane else common_system(str(place), reading.srids)
         return cls._from_recording(str(place), found, crs)

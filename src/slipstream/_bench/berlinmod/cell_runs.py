@@ -43,7 +43,7 @@ _WARM_UP = 2_000
 
 
 @dataclass
-class Sink:
+class CountingSink:
     """Counts the rows of a cell's outputs as they leave, and keeps the answers if they are needed."""
 
     keeps: bool
@@ -123,13 +123,13 @@ class Bench:
             codes, self.events.lon, self.events.lat, (*given.point, given.metres), given.meet, most_rows
         )
 
-    def _run(self, cell: Cell, events: Events, *, keeps: bool) -> tuple[float, Sink]:
+    def _run(self, cell: Cell, events: Events, *, keeps: bool) -> tuple[float, CountingSink]:
         """Run a query from its start to its end; returns how long that took, and what the sink got."""
         with TemporaryDirectory(dir=temporary.folder()) as work:
             source = EventFile.write(events.table(), Path(work) / "events.arrow")
             if is_limited(cell):
                 source.per_batch = PER_BATCH_OF_MEETINGS
-            made, sink = self._compile(cell, source, counted=not keeps), Sink(keeps)
+            made, sink = self._compile(cell, source, counted=not keeps), CountingSink(keeps)
             began = time.perf_counter()
             query = made.start(lambda rows, _: sink.deliver(rows), Path(work) / "checkpoint", available_now=True)
             try:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from slipstream._bench.berlinmod.position_events import LATENESS
 from slipstream._bench.berlinmod.query_parameters import Parameters
 from slipstream._errors import BadArgument
-from slipstream._network.algebra import Builder, Network, Stream
+from slipstream._network.algebra import Builder, Network, NetworkStream
 from slipstream._network.boxes.movement.fences import Arrivals, Entering, FirstSeen, Near, Travelled
 from slipstream._network.boxes.movement.in_order import InOrder
 from slipstream._network.boxes.movement.meetings import Meetings, MeetingsNow
@@ -85,7 +85,7 @@ def parse_forms(text: str) -> tuple[str, ...]:
 class _Events:
     """The events of a cell, with the steps that several queries share."""
 
-    stream: Stream
+    stream: NetworkStream
     given: Parameters
     cell: Cell
 
@@ -99,16 +99,16 @@ class _Events:
             return self
         return _Events(self.stream.filter(_match_any(vehicles)), self.given, self.cell)
 
-    def last_in_window(self, stream: Stream | None = None) -> Stream:
+    def last_in_window(self, stream: NetworkStream | None = None) -> NetworkStream:
         """The last event of each vehicle in each window; ``at`` is the end of the window."""
         return (stream or self.stream).through(LastInWindow("vehicle_id", "t", self.given.window, _AT))
 
-    def states(self, stream: Stream | None = None, *, everyone: bool = False) -> Stream:
+    def states(self, stream: NetworkStream | None = None, *, everyone: bool = False) -> NetworkStream:
         """The last known events at the ticks, in the column ``at``."""
         box = StateAt("vehicle_id", "t", self.given.tick, _AT, everyone, self.cell.complete)
         return (stream or self.stream).through(box)
 
-    def count(self, stream: Stream, where: str = "") -> Stream:
+    def count(self, stream: NetworkStream, where: str = "") -> NetworkStream:
         """The number of vehicles in each window."""
         counted = stream.through(CountInWindow("vehicle_id", "t", self.given.window, _AT, where))
         return counted.map({**self.window, "n": "n"})
@@ -128,7 +128,7 @@ def _match_any(vehicles: tuple[int, ...]) -> str:
     return " or ".join(f"vehicle_id = {vehicle}" for vehicle in vehicles)
 
 
-def _seen(events: _Events) -> Stream:
+def _seen(events: _Events) -> NetworkStream:
     """Q1: which vehicles have been seen."""
     if events.form == CONTINUOUS:
         return events.stream.through(FirstSeen("vehicle_id")).map({"vehicle": "vehicle_id", "t": "t"})
@@ -137,7 +137,7 @@ def _seen(events: _Events) -> Stream:
     return events.states().map({"T": _AT, "vehicle": "vehicle_id"})
 
 
-def _target(events: _Events) -> Stream:
+def _target(events: _Events) -> NetworkStream:
     """Q2: where the target is."""
     target = events.of(events.given.target)
     place = {"lon": "lon", "lat": "lat"}
@@ -149,7 +149,7 @@ def _target(events: _Events) -> Stream:
     return states.map({"T": _AT, **place, "t_last": "t"})
 
 
-def _near(events: _Events, box: Near) -> Stream:
+def _near(events: _Events, box: Near) -> NetworkStream:
     """Q3 and Q8: vehicles near a place."""
     if events.form == CONTINUOUS:
         return events.stream.through(box).map({"vehicle": "vehicle_id", "t": "t", "near": "near"})
@@ -158,15 +158,15 @@ def _near(events: _Events, box: Near) -> Stream:
     return events.states().through(box).filter("near").map({"T": _AT, "vehicle": "vehicle_id"})
 
 
-def _near_point(events: _Events) -> Stream:
+def _near_point(events: _Events) -> NetworkStream:
     return _near(events, Near("lon", "lat", events.given.point, events.given.metres))
 
 
-def _near_segment(events: _Events) -> Stream:
+def _near_segment(events: _Events) -> NetworkStream:
     return _near(events, Near("lon", "lat", events.given.segment, events.given.metres))
 
 
-def _recall_at_ticks(events: _Events, happened: Stream, columns: dict[str, str]) -> Stream:
+def _recall_at_ticks(events: _Events, happened: NetworkStream, columns: dict[str, str]) -> NetworkStream:
     """Everything that happened so far, at each tick; or what happened in the window, once per window."""
     if events.form == CONTINUOUS:
         return happened.map({"vehicle": "vehicle_id", **columns, "t": "t"})
@@ -180,19 +180,19 @@ def _recall_at_ticks(events: _Events, happened: Stream, columns: dict[str, str])
     return recalled.map({"T": _AT, "vehicle": "vehicle_id", **columns, last: "t"})
 
 
-def _entries(events: _Events) -> Stream:
+def _entries(events: _Events) -> NetworkStream:
     """Q4: vehicles that enter an area."""
     box = Entering("lon", "lat", "vehicle_id", "t", events.every, events.given.area)
     return _recall_at_ticks(events, events.stream.through(box).map({"vehicle_id": "vehicle_id", "t": "t"}), {})
 
 
-def _meetings(events: _Events) -> Stream:
+def _meetings(events: _Events) -> NetworkStream:
     """Q5: pairs of vehicles that meet near a point."""
     near = (*events.given.point, events.given.metres)
     return _pairs(events, events.given.meet, near, {"a": "a", "b": "b"})
 
 
-def _pairs(events: _Events, apart: float, near: tuple[float, ...], who: dict[str, str]) -> Stream:
+def _pairs(events: _Events, apart: float, near: tuple[float, ...], who: dict[str, str]) -> NetworkStream:
     if events.form == CONTINUOUS:
         now = events.stream.through(MeetingsNow("vehicle_id", "lon", "lat", apart, near))
         return now.map({**who, "t": "t", "distance": "distance"})
@@ -205,7 +205,7 @@ def _pairs(events: _Events, apart: float, near: tuple[float, ...], who: dict[str
     return states.through(box).map({"T": _AT, **who, "distance": "distance"})
 
 
-def _travelled(events: _Events) -> Stream:
+def _travelled(events: _Events) -> NetworkStream:
     """Q6: the distance that vehicles have travelled."""
     metres = events.stream.through(Travelled("lon", "lat", "vehicle_id", "t", events.every))
     columns = {"vehicle": "vehicle_id", "metres": "metres"}
@@ -218,18 +218,18 @@ def _travelled(events: _Events) -> Stream:
     return events.states(metres).map({"T": _AT, **columns})
 
 
-def _passages(events: _Events) -> Stream:
+def _passages(events: _Events) -> NetworkStream:
     """Q7: the first passage of vehicles at points of interest."""
     box = Arrivals("lon", "lat", "vehicle_id", "t", events.every, events.given.points)
     return _recall_at_ticks(events, events.stream.through(box), {"poi": "poi"})
 
 
-def _distance(events: _Events) -> Stream:
+def _distance(events: _Events) -> NetworkStream:
     """Q9: the distance between two vehicles."""
     return _pairs(events.of(events.given.other, events.given.target), float("inf"), (), {})
 
 
-_QUERIES: dict[int, Callable[[_Events], Stream]] = {
+_QUERIES: dict[int, Callable[[_Events], NetworkStream]] = {
     1: _seen,
     2: _target,
     3: _near_point,

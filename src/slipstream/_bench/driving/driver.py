@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slipstream._bench.driving.receivers import Destination
+from slipstream._bench.driving.receivers import FeedReceiver
 from slipstream._errors import BadArgument
 from slipstream._feeds.clock import Clock
 from slipstream._feeds.parse import Columns
@@ -239,7 +239,7 @@ def drive(
     run: Run,
     plan: DrivePlan,
     encode: Encode,
-    to: Destination,
+    to: FeedReceiver,
     pace: Pace | None = None,
     note: Callable[[Sent], None] = lambda _: None,
     empty: Callable[[int], bytes] = lambda _: b"",
@@ -260,7 +260,7 @@ def drive_seconds(
     seconds: Iterator[tuple[int, pa.Table]],
     plan: DrivePlan,
     encode: EncodeParts,
-    to: Destination,
+    to: FeedReceiver,
     pace: Pace | None = None,
     note: Callable[[Sent], None] = lambda _: None,
 ) -> DriveResult:

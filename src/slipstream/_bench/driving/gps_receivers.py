@@ -21,7 +21,7 @@ from slipstream._berlinmod.dataset import Dataset
 from slipstream._errors import BadArgument
 from slipstream._io.outputs import BATCH
 from slipstream._moving.columns import MPoints, read
-from slipstream._moving.plane import Plane
+from slipstream._moving.space.plane import Plane
 from slipstream._tools.numba_tools import Floats, Ints, Longs, compiled, uniform
 
 #: what a receiver reports: seconds since 1970, degrees, km/h, and degrees clockwise from north

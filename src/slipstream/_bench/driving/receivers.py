@@ -20,7 +20,7 @@ from slipstream._io import kafka_client
 from slipstream._tools.progress import say
 
 
-class Destination(ABC):
+class FeedReceiver(ABC):
     """Takes seconds in order."""
 
     partitions: int = 1  # into which it divides the tuples of a second
@@ -37,7 +37,7 @@ class Destination(ABC):
         """Release connections."""
 
 
-class FolderDestination(Destination):
+class FolderDestination(FeedReceiver):
     """Writes one file per second under a hidden name and renames it: readers only ever see whole files."""
 
     def __init__(self, path: Path, encoding: Encoding) -> None:
@@ -76,7 +76,7 @@ class FolderDestination(Destination):
         """Do nothing: nothing is open."""
 
 
-class TcpDestination(Destination):
+class TcpDestination(FeedReceiver):
     """Waits for one client on a TCP port and sends it everything."""
 
     def __init__(self, host: str, port: int) -> None:
@@ -108,7 +108,7 @@ class TcpDestination(Destination):
         self._socket.close()
 
 
-class StdoutDestination(Destination):
+class StdoutDestination(FeedReceiver):
     """Prints to standard output."""
 
     def deliver(self, second: int, parts: Sequence[bytes]) -> None:
@@ -121,7 +121,7 @@ class StdoutDestination(Destination):
         """Do nothing: standard output stays open."""
 
 
-class TopicDestination(Destination):
+class TopicDestination(FeedReceiver):
     """Sends one message per tuple, or per train, to a Kafka topic.
 
     All go to partition 0, where Kafka keeps their order; with ``spread`` the topic's partitions share them.
@@ -194,7 +194,7 @@ def _make_silent_logger() -> Any:
     return logger
 
 
-def open_destination(text: str, encoding: Encoding, *, spread: bool = False) -> Destination:
+def open_destination(text: str, encoding: Encoding, *, spread: bool = False) -> FeedReceiver:
     """Open the destination that ``--to`` names; ``spread`` uses all partitions of a topic."""
     if text == "stdout":
         return StdoutDestination()

@@ -26,7 +26,7 @@ from slipstream._bench.validation.validation_page import COLOURS, STYLE, embed_i
 from slipstream._errors import BadArgument, Unavailable
 from slipstream._feeds.run import MINUTE, Run, versions
 from slipstream._linear_road.job.toll_journal import read_journal
-from slipstream._runtime import metrics
+from slipstream._runtime.watching import metrics
 from slipstream._tools.logs import read_last_line, read_lines
 from slipstream._tools.progress import say
 from slipstream._tools.quantiles import quantiles
@@ -40,7 +40,7 @@ FILE = "full.json"
 
 
 @dataclass(frozen=True)
-class Minute:
+class AnsweredMinute:
     """The answers to one minute of the run; response times in seconds."""
 
     minute: int
@@ -61,7 +61,7 @@ class FullRun:
     output: str
     trial: Trial
     starts: tuple[dict[str, Any], ...]  # the engine and driver started: when, and after which second
-    minutes: tuple[Minute, ...]
+    minutes: tuple[AnsweredMinute, ...]
     machine: str
     versions: dict[str, str]
 
@@ -150,7 +150,7 @@ def _say_start(expressways: int, window: TimeWindow, logs: Path, folder: Path) -
     say(f"Logs and answers: {folder}")
 
 
-def summarise_minutes(answers: Any) -> list[Minute]:
+def summarise_minutes(answers: Any) -> list[AnsweredMinute]:
     """Return response times by minute of the run, from kind, time, number and response time in milliseconds."""
     rows = np.array(list(answers), np.int64).reshape(-1, 4)
     found = []
@@ -158,7 +158,7 @@ def summarise_minutes(answers: Any) -> list[Minute]:
         mine = rows[rows[:, 1] // MINUTE == minute]
         seconds, counts = mine[:, 3] / 1000.0, mine[:, 2]
         times = (round(value, 3) for value in quantiles(seconds, (0.5, 0.99, 1), counts))
-        found.append(Minute(minute, int(counts.sum()), *times))
+        found.append(AnsweredMinute(minute, int(counts.sum()), *times))
     return found
 
 
@@ -208,7 +208,7 @@ def read_samples(file: Path) -> list[Sample]:
     return [Sample(**line) for line in read_lines(file)]
 
 
-def plot_minutes(minutes: Sequence[Minute]) -> Figure:
+def plot_minutes(minutes: Sequence[AnsweredMinute]) -> Figure:
     """Plot response times by minute of the run."""
     figure, (axis,) = make_figure(1, 3.6)
     at = [one.minute for one in minutes]

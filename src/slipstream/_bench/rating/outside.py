@@ -16,7 +16,7 @@ from pathlib import Path
 
 from slipstream._bench.driving.driver import MAX_LAG, Sent, read_sent
 from slipstream._bench.rating.doors import Door, Entry
-from slipstream._bench.rating.programs import EngineFeed, Program, Start, check_exit, read_last_printed
+from slipstream._bench.rating.programs import EngineFeed, EngineProgram, EngineStart, check_exit, read_last_printed
 from slipstream._bench.rating.resource_use import ProcessorMeter, measure_memory
 from slipstream._bench.rating.trial import ResponseSummary, TimeWindow, Trial, describe_late
 from slipstream._errors import CheckFailed, Unavailable
@@ -94,7 +94,7 @@ class _Watch:
 class Attendance:
     """One trial: starts engine and driver, and watches them; both continue what an earlier start left in ``folder``."""
 
-    program: Program
+    program: EngineProgram
     feed: EngineFeed
     door: Door
     folder: Path  # of the logs
@@ -230,11 +230,11 @@ class Attendance:
 class _Engine:
     """The engine's process, which may be started again."""
 
-    def __init__(self, program: Program, feed: EngineFeed) -> None:
+    def __init__(self, program: EngineProgram, feed: EngineFeed) -> None:
         self._program, self._feed = program, feed
         self._stack = ExitStack()
         self._child: Child
-        self.start: Start
+        self.start: EngineStart
 
     def __enter__(self) -> _Engine:
         self.restart()
@@ -247,7 +247,7 @@ class _Engine:
         """Start it, or start it again."""
         self._stack.close()
         command, log = self._program.command(self._feed), self._feed.log
-        self.start = Start(time.time(), log.stat().st_size if log.exists() else 0)
+        self.start = EngineStart(time.time(), log.stat().st_size if log.exists() else 0)
         try:
             self._child = self._stack.enter_context(child_processes.logging(command, log))
         except OSError as error:
@@ -279,7 +279,7 @@ class _Engine:
 class FromOutside:
     """Rates a program through a door."""
 
-    program: Program
+    program: EngineProgram
     door: Door
     encoding: str
 

@@ -23,7 +23,7 @@ from slipstream._feeds.run import Run
 from slipstream._io.kafka_client import Topic
 from slipstream._io.readers.topic import messages, watermarks
 from slipstream._linear_road.job.toll_journal import last_batch
-from slipstream._runtime import status
+from slipstream._runtime.watching import status
 from slipstream._tools.strict_json import parse_json
 
 #: where other engines write their answers unless they send them to a topic
@@ -45,14 +45,14 @@ class EngineFeed:
 
 
 @dataclass(frozen=True)
-class Start:
+class EngineStart:
     """When an engine was started: what is older is an earlier start's."""
 
     at: float  # seconds since 1970
     logged: int  # bytes in its log before
 
 
-class Program(Protocol):
+class EngineProgram(Protocol):
     """An engine that runs in processes of its own."""
 
     name: str
@@ -63,7 +63,7 @@ class Program(Protocol):
     def command(self, feed: EngineFeed) -> list[str]:
         """Return the command that starts it, or continues it after it has died."""
 
-    def is_ready(self, feed: EngineFeed, start: Start) -> bool:
+    def is_ready(self, feed: EngineFeed, start: EngineStart) -> bool:
         """Return whether it waits for input, since it was started."""
 
     def newest(self, feed: EngineFeed) -> int | None:
@@ -96,7 +96,7 @@ class TollEngine:
         made += ["--history", str(feed.run.path), "--multiply", str(feed.run.copies)]
         return made if self.cold else made + make_forward_options(feed.window, feed.out)
 
-    def is_ready(self, feed: EngineFeed, start: Start) -> bool:
+    def is_ready(self, feed: EngineFeed, start: EngineStart) -> bool:
         """Return whether its status says so."""
         try:
             said = parse_json((feed.out / status.FILE).read_bytes())
@@ -170,7 +170,7 @@ class EngineCommand:
                 code="unknown-value",
             ) from error
 
-    def is_ready(self, feed: EngineFeed, start: Start) -> bool:
+    def is_ready(self, feed: EngineFeed, start: EngineStart) -> bool:
         """Return whether it has printed a line that begins with "ready"."""
         said = feed.log.read_bytes()[start.logged :].lower()
         return any(line.startswith(READY) for line in said.splitlines())

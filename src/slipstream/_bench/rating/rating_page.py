@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from slipstream._bench.rating.search import Rating
 from slipstream._bench.rating.trial import MOST_BUSY, ResponseSummary, Trial
 from slipstream._bench.validation.validation_page import COLOURS, STYLE, embed_image, make_figure, plot_qos
-from slipstream._runtime import metrics
+from slipstream._runtime.watching import metrics
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

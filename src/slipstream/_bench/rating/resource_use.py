@@ -8,8 +8,8 @@ from contextlib import suppress
 
 import psutil
 
-from slipstream._runtime import shared_arrays
-from slipstream._runtime.state_cache import WARM
+from slipstream._runtime.state import shared_arrays
+from slipstream._runtime.state.state_cache import WARM
 from slipstream._tools.files.temporary import PREFIX
 
 #: seconds between two listings of a process tree: each reads the parents of all processes of the machine

@@ -12,7 +12,7 @@ import numpy as np
 from slipstream._bench.validation.editions import ANSWERS, find_edition
 from slipstream._linear_road.job.summary import summarise_responses
 from slipstream._linear_road.job.toll_journal import read_journal
-from slipstream._runtime import metrics
+from slipstream._runtime.watching import metrics
 
 #: an engine that is busy for a larger share of its time has no headroom
 MOST_BUSY = 0.85

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from slipstream._bench.validation.validator import Cell, Tally, Verdict
+from slipstream._bench.validation.validator import ResponseCount, Tally, Verdict
 from slipstream._cuboid import consistency
 from slipstream._cuboid.snapshots.snapshot_files import FILE, FOLDER
-from slipstream._runtime import metrics
-from slipstream._runtime.metrics import BatchMetrics
+from slipstream._runtime.watching import metrics
+from slipstream._runtime.watching.metrics import BatchMetrics
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -156,8 +156,8 @@ def make_figure(rows: int, height: float) -> tuple[Figure, list[Axes]]:
     return figure, list(axes)
 
 
-def _group_cells(verdict: Verdict) -> dict[int, list[Cell]]:
-    cells: dict[int, list[Cell]] = {}
+def _group_cells(verdict: Verdict) -> dict[int, list[ResponseCount]]:
+    cells: dict[int, list[ResponseCount]] = {}
     for cell in verdict.cells:
         cells.setdefault(cell.kind, []).append(cell)
     return cells

@@ -115,7 +115,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Cell:
+class ResponseCount:
     """How many answers of a kind, requested in a stretch of time, took ``tenths`` of a second."""
 
     kind: int
@@ -141,7 +141,7 @@ class Verdict:
     examples: tuple[Example, ...] = ()
     hints: tuple[str, ...] = ()
     stretch: int = 1
-    cells: tuple[Cell, ...] = ()
+    cells: tuple[ResponseCount, ...] = ()
     arrivals: tuple[tuple[int, int], ...] = ()
 
     @property
@@ -311,9 +311,9 @@ class _Validation:
         if 2 * met < min(expected, given):
             yield f"Only {met:,} of {given:,} output tuples answer anything in RUN: does OUTPUT come from another run?"
 
-    def _count_cells(self, stretch: int) -> tuple[Cell, ...]:
+    def _count_cells(self, stretch: int) -> tuple[ResponseCount, ...]:
         rows = self.space.sql(CELLS, given=self.given, stretch=stretch).collect()
-        return tuple(Cell(*row) for row in rows)
+        return tuple(ResponseCount(*row) for row in rows)
 
     def _count_arrivals(self, stretch: int) -> tuple[tuple[int, int], ...]:
         tuples = self.answers.tuples.where(f"time >= {self.scope.since}")

@@ -1,7 +1,7 @@
 """Check the first rows of a large file before Spark starts.
 
 Whether it has the required columns, which reference system it names, and whether its coordinates are degrees instead of
-metres (:func:`slipstream._moving.plane.are_degrees`).
+metres (:func:`slipstream._moving.space.plane.are_degrees`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import IO, cast
 import numpy as np
 
 from slipstream._errors import MALFORMED, BadInput
-from slipstream._moving import plane
-from slipstream._moving.value import micros
+from slipstream._moving.moving_point import micros
+from slipstream._moving.space import plane
 from slipstream._tools.numba_tools import Floats
 
 #: rows to read: enough to see how fast things move, and quick to read

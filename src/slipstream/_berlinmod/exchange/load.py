@@ -37,12 +37,13 @@ from slipstream._berlinmod.exchange.heads import Head
 from slipstream._berlinmod.generator import write_samples
 from slipstream._berlinmod.layout import HOLDS_FILES, check_files, find_file
 from slipstream._errors import MALFORMED, BadInput
-from slipstream._moving import plane, types
+from slipstream._moving import types
 from slipstream._moving.columns import MPoints, Points, read, write
-from slipstream._moving.formats import DEGREES
-from slipstream._moving.value import instant, micros
-from slipstream._roads.graph_building import build
-from slipstream._roads.lists import read_csv_streets, read_text, require_metres
+from slipstream._moving.exchange.trip_texts import DEGREES
+from slipstream._moving.moving_point import instant, micros
+from slipstream._moving.space import plane
+from slipstream._roads.importing.graph_building import build
+from slipstream._roads.importing.lists import read_csv_streets, read_text, require_metres
 from slipstream._roads.street_network import Street, StreetNetwork
 from slipstream._spark.session import in_utc
 from slipstream._tools.files.staging import staged_folder

@@ -5,6 +5,7 @@ A command has each of them as a parameter, because Typer reads signatures, and p
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +17,8 @@ from slipstream._io.kafka_client import Topic, read_settings
 
 if TYPE_CHECKING:
     from slipstream._io.named_feeds import Definition
+
+PSEUDONYMS = "slipstream._io.formats.pseudonyms"
 
 Input = Annotated[
     str,
@@ -70,6 +73,42 @@ SchemaRegistry = Annotated[
 ]
 
 
+_chosen_columns: list[str] = []
+
+
+def _set_columns(names: list[str] | None) -> list[str] | None:
+    _chosen_columns[:] = names or []
+    return names
+
+
+def _set_pseudonyms(file: Path | None) -> Path | None:
+    if file is not None or PSEUDONYMS in sys.modules:  # nobody else waits for its imports
+        from slipstream._io.formats import pseudonyms
+
+        pseudonyms.use(pseudonyms.read_key(file) if file is not None else None, _chosen_columns)
+    return file
+
+
+PseudonymColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        callback=_set_columns,
+        is_eager=True,
+        help="A column whose ids --pseudonyms replaces; by default id, vid, vehicle and vin. Repeatable.",
+    ),
+]
+Pseudonyms = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="KEYFILE",
+        callback=_set_pseudonyms,
+        help="Replace ids by keyed hashes as they arrive. The same key gives the same pseudonyms in all jobs; it is "
+        "never stored. Rejects keep only the reason.",
+    ),
+]
+
+
 @dataclass(frozen=True)
 class Reading:
     """How the input is read, as the options of a command give it."""
@@ -81,6 +120,7 @@ class Reading:
     kafka: tuple[tuple[str, str], ...] = ()
     message_schema: Path | None = None
     schema_registry: str = ""
+    pseudonyms: Path | None = None
 
     @classmethod
     def parse(
@@ -93,17 +133,18 @@ class Reading:
         kafka_config: list[str] | None,
         message_schema: Path | None,
         schema_registry: str,
+        pseudonyms: Path | None = None,
     ) -> Reading:
         """Read the options; refuse a schema file that does not exist, and settings that cannot be read."""
         check_message_schema(message_schema)
         names = tuple(field.strip() for field in fields.split(",")) if fields else ()
         kafka = read_settings(kafka_config or [])
-        return cls(follow, format_, tuple(columns or ()), names, kafka, message_schema, schema_registry)
+        return cls(follow, format_, tuple(columns or ()), names, kafka, message_schema, schema_registry, pseudonyms)
 
     @property
     def is_mapped(self) -> bool:
         """Whether an option describes the fields, so that files are read like feeds."""
-        return bool(self.format or self.columns or self.fields or self.message_schema)
+        return bool(self.format or self.columns or self.fields or self.message_schema or self.pseudonyms)
 
     @property
     def definition(self) -> Definition:

@@ -25,6 +25,13 @@ from slipstream._tools.progress import COMPILING, say_once
 
 
 def _check_master(master: str) -> str:
+    if master.startswith("sc:"):
+        raise BadArgument(
+            f"--master {master}: Spark Connect cannot run this: tasks and driver share files and state.",
+            hint="Give the cluster's own address, such as spark://HOST:7077 (docs/how-to/cluster.md).",
+            code="not-allowed",
+            found=master,
+        )
     if not re.fullmatch(r"local(\[[\d*, ]+\])?|local-cluster\[[\d, ]+\]|(spark|k8s)://.+|yarn", master):
         raise BadArgument(
             f"--master {master}: not a Spark master.",
@@ -67,12 +74,12 @@ Json = Annotated[
 ]
 
 
-EXPORTER = "slipstream._runtime.exporter"
+EXPORTER = "slipstream._runtime.watching.exporter"
 
 
 def _set_metrics(where: str) -> str:
     if where or EXPORTER in sys.modules:  # nobody else waits for its imports
-        from slipstream._runtime.exporter import Where, export_to
+        from slipstream._runtime.watching.exporter import Where, export_to
 
         export_to(Where.parse(where) if where else None)
     return where

@@ -108,6 +108,9 @@ def run_job(
         return done or engine.toll_feed(
             start_spark(settings.name, master, conf, quick=settings.follow), input_, out, settings
         )
+    from slipstream._io.formats import pseudonyms
+
+    pseudonyms.refuse(input_, "is a run, whose vehicles are numbers", "Leave them out; simulated cars are nobody's.")
     run = run.multiplied(multiply * run.copies)
     engine.check_run(run, out, settings)
     done = engine.finished_summary(out, engine.name_source(run), settings.end_of(run))

@@ -17,15 +17,22 @@ from typing import TYPE_CHECKING
 import psutil
 
 from slipstream._cli.common.configuration import NAME as CONFIGURATION
-from slipstream._runtime import starts, status
 from slipstream._runtime.job import FILE as JOB
-from slipstream._runtime.metrics import FILE as METRICS
+from slipstream._runtime.watching import starts, status
+from slipstream._runtime.watching.metrics import FILE as METRICS
 
 if TYPE_CHECKING:
-    from slipstream._cli.machine.doctor import Finding
+    from slipstream._cli.machine.doctor_command import Finding
 
 #: what a job says about itself, each with its last bytes; none of it has rows
-_ACCOUNTS = {JOB: 8_000, status.FILE: 8_000, starts.FILE: 4_000, METRICS: 12_000, starts.LOG: 24_000}
+_ACCOUNTS = {
+    JOB: 8_000,
+    status.FILE: 8_000,
+    starts.FILE: 4_000,
+    METRICS: 12_000,
+    starts.LOG: 24_000,
+    starts.SPARK_LOG: 24_000,
+}
 #: files of a job that are listed
 _MOST_FILES = 200
 _ENVIRONMENT = re.compile(r"(SLIPSTREAM|SPARK|PYSPARK|HADOOP|JAVA|NUMBA)_?\w*")

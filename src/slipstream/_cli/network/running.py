@@ -16,6 +16,8 @@ from slipstream._cli.common.input_options import (
     Format,
     KafkaConfig,
     MessageSchema,
+    PseudonymColumns,
+    Pseudonyms,
     Reading,
     SchemaRegistry,
 )
@@ -38,7 +40,7 @@ from slipstream._cli.network.network_options import (
     parse_rates,
     read_stored_tables,
 )
-from slipstream._cli.network.starting import Prepared, RunOptions, check_options, find_begun, prepare, run
+from slipstream._cli.network.starting import ParsedOptions, Prepared, check_options, find_begun, prepare, run
 from slipstream._spark import session
 from slipstream._tools.progress import say
 
@@ -85,6 +87,8 @@ def run_network(
     kafka_config: KafkaConfig = None,
     message_schema: MessageSchema = None,
     schema_registry: SchemaRegistry = "",
+    pseudonyms: Pseudonyms = None,
+    pseudonym_columns: PseudonymColumns = None,  # noqa: ARG001  (its callback)
     compact_every: CompactEvery = 500,
     max_rejects: MaxRejects = 1.0,
     metrics: Metrics = "",  # noqa: ARG001  (its callback)
@@ -114,7 +118,7 @@ def run_network(
     to a topic
     """
     check_there(file, hint="Give a network file; `slipstream examples` writes some.")
-    options = RunOptions(
+    options = ParsedOptions(
         file,
         out,
         parse_pairs("--input", inputs),
@@ -129,6 +133,7 @@ def run_network(
             kafka_config=kafka_config,
             message_schema=message_schema,
             schema_registry=schema_registry,
+            pseudonyms=pseudonyms,
         ),
         train,
         tap or [],
@@ -232,7 +237,11 @@ def detach_query(
 
 
 def _print_summary(execution: Execution, as_json: bool) -> None:
+    from slipstream._io.outputs import REJECTS
+
     totals = {name: int(line["tuples"]) for name, line in execution.monitor.totals().items()}
+    if rejected := execution.monitor.rejected()[0]:
+        totals[REJECTS] = rejected
     show(totals, as_json=as_json, title=f"tuples delivered by {execution.network.name}")
 
 

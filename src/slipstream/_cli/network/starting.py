@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class RunOptions:
+class ParsedOptions:
     """The options of ``network run`` as they were parsed."""
 
     file: Path
@@ -82,7 +82,7 @@ class Prepared:
     stored: dict[str, pa.Table]
 
 
-def check_options(options: RunOptions) -> None:
+def check_options(options: ParsedOptions) -> None:
     """Refuse options that exclude each other, and files and brokers that do not exist; imports nothing slow."""
     _check_together(options)
     for where in options.inputs.values():
@@ -94,7 +94,7 @@ def check_options(options: RunOptions) -> None:
         check_inputs(options.file, options.inputs)
 
 
-def _check_together(options: RunOptions) -> None:
+def _check_together(options: ParsedOptions) -> None:
     given, live, paced = bool(options.inputs), options.is_live, bool(options.rates)
     begun = "A network that has begun continues as it is."
     checks = (
@@ -123,9 +123,9 @@ def find_begun(network: Network, out: Path) -> Execution | None:
     return found
 
 
-def prepare(options: RunOptions, network: Network, before: Execution | None) -> Prepared:
+def prepare(options: ParsedOptions, network: Network, before: Execution | None) -> Prepared:
     """Check what needs the network, and open the inputs."""
-    from slipstream._io.sampling import describe_empty_columns
+    from slipstream._io.sampling import warn_of_empty_columns
     from slipstream._network.running.recordings import read_inputs
     from slipstream._network.running.run_folder import ANOTHER
 
@@ -135,8 +135,7 @@ def prepare(options: RunOptions, network: Network, before: Execution | None) -> 
     destinations = _choose_destinations(options, network, before)
     feeds = make_feeds(network, options.inputs, options.reading) if options.is_live else {}
     for feed in feeds.values():
-        if warning := describe_empty_columns(feed):
-            say(f"[yellow]note:[/] {warning}")
+        warn_of_empty_columns(feed)
     files = {name: Path(where) for name, where in options.inputs.items()}
     recorded = {} if before or options.is_live else read_inputs(network, files)
     stored = read_stored_tables(before.network if before else network, options.tables)
@@ -154,7 +153,7 @@ def _find_taps(network: Network, texts: list[str]) -> list[Arc]:
     return arcs
 
 
-def _choose_destinations(options: RunOptions, network: Network, before: Execution | None) -> dict[str, list[str]]:
+def _choose_destinations(options: ParsedOptions, network: Network, before: Execution | None) -> dict[str, list[str]]:
     """Return where outputs go; a network that has begun keeps its destinations."""
     from slipstream._io.outputs.destinations import check_brokers, check_unused
     from slipstream._network.running.run_folder import collect_destinations
@@ -182,7 +181,7 @@ def _check_parallel(parallel: int | None, before: Execution | None) -> None:
         )
 
 
-def run(options: RunOptions, prepared: Prepared, master: str, conf: list[str] | None) -> Execution:
+def run(options: ParsedOptions, prepared: Prepared, master: str, conf: list[str] | None) -> Execution:
     """Start Spark, and run the network to the end of its input."""
     from slipstream._network.running.run_folder import ALL
 
@@ -209,7 +208,7 @@ def _is_small(prepared: Prepared, *, live: bool) -> bool:
     return live or sum(table.num_rows for table in prepared.recorded.values()) < SMALL
 
 
-def _check_network(spark: Any, options: RunOptions, prepared: Prepared) -> Checked:
+def _check_network(spark: Any, options: ParsedOptions, prepared: Prepared) -> Checked:
     """Check the network with Spark, and optimise it if that is wanted and there are tuples to measure."""
     from slipstream._network.quality.optimiser import optimise
     from slipstream._network.schemas import check
@@ -238,7 +237,7 @@ def _make_controller(spark: Any, checked: Checked, prepared: Prepared) -> Contro
     return Controller(checked, costs, rates, spark.sparkContext.defaultParallelism)
 
 
-def _lay_out(spark: Any, checked: Checked, options: RunOptions, prepared: Prepared) -> Execution:
+def _lay_out(spark: Any, checked: Checked, options: ParsedOptions, prepared: Prepared) -> Execution:
     """Create the folder of a network that begins."""
     from slipstream._network.running.run_folder import Execution
 

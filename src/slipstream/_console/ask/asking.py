@@ -26,7 +26,7 @@ from slipstream._cuboid.snapshots.snapshot import Snapshot
 from slipstream._cuboid.snapshots.snapshot_files import FOLDER as SNAPSHOT
 from slipstream._errors import BadInput, SlipstreamError, Unavailable
 from slipstream._io import outputs
-from slipstream._moving.functions import names, register
+from slipstream._moving.sql_functions import names, register
 from slipstream._spark.session import translate_error
 from slipstream._sql.selecting import check_select
 

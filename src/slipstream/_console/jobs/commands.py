@@ -46,11 +46,11 @@ def check_command(words: Sequence[str], folder: Path, out: Path, workspace: Work
     command = next((known for known in COMMANDS if tuple(words[: len(known)]) == known), None)
     if command is None:
         raise _refuse("It was not started by a command.")
-    checker = _Checker(folder, out, workspace)
+    checker = _CommandChecker(folder, out, workspace)
     return [*command, *checker.check(words[len(command) :], command)]
 
 
-class _Checker:
+class _CommandChecker:
     def __init__(self, folder: Path, out: Path, workspace: Workspace) -> None:
         self._folder, self._out, self._workspace = folder, out, workspace
 

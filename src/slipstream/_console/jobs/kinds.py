@@ -11,7 +11,7 @@ from slipstream._linear_road.job.toll_layout import TOLL
 from slipstream._network import yaml_files
 from slipstream._network.quality.monitor import delay_limits, longest_delays
 from slipstream._network.running.run_folder import FILE as NETWORK_FILE
-from slipstream._runtime.following import FollowedJob
+from slipstream._runtime.watching.following import FollowedJob
 
 
 def follow(folder: Path, kind: str) -> FollowedJob:

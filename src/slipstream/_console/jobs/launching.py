@@ -15,7 +15,7 @@ from slipstream._console.errors import Conflict
 from slipstream._console.jobs.commands import check_command
 from slipstream._console.jobs.states import State, is_at_work
 from slipstream._console.workspace import Workspace
-from slipstream._runtime.starts import Start
+from slipstream._runtime.watching.starts import Start
 
 #: jobs that may run at once: each has a JVM of its own
 MOST_RUNNING = 8

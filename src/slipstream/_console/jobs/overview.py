@@ -20,7 +20,7 @@ from slipstream._console.jobs.json_values import to_json_value
 from slipstream._console.jobs.kinds import follow
 from slipstream._console.jobs.launching import Launcher
 from slipstream._console.jobs.states import State, interpret, is_at_work, read_number, read_status
-from slipstream._console.jobs.verdicts import Verdict, pass_verdict
+from slipstream._console.jobs.verdicts import JobVerdict, pass_verdict
 from slipstream._console.workspace import Workspace, is_job, pick
 from slipstream._cuboid.snapshots.snapshot_files import FOLDER as SNAPSHOT
 from slipstream._cuboid.snapshots.snapshot_files import Catalogue
@@ -29,11 +29,11 @@ from slipstream._io import outputs
 from slipstream._io.control_file import PAUSE, RUN, STOP
 from slipstream._network.running.output_results import newest_results
 from slipstream._runtime import job
-from slipstream._runtime.exporter import Observed
-from slipstream._runtime.following import FollowedJob
-from slipstream._runtime.health import Health, Response, judge
-from slipstream._runtime.job import Job
-from slipstream._runtime.starts import read_log, read_starts
+from slipstream._runtime.job import JobFile
+from slipstream._runtime.watching.exporter import Observed
+from slipstream._runtime.watching.following import FollowedJob
+from slipstream._runtime.watching.health import Health, Response, judge
+from slipstream._runtime.watching.starts import read_log, read_starts
 
 Action = Literal["pause", "run", "step", "stop"]
 
@@ -48,7 +48,7 @@ class JobEntry:
     name: str
     kind: str
     state: State
-    verdict: Verdict
+    verdict: JobVerdict
     batches: int = 0
     committed_at: float | None = None  # seconds of the Unix clock
     source: str = ""
@@ -97,7 +97,7 @@ class JobDetail:
     name: str
     kind: str
     state: State
-    verdict: Verdict
+    verdict: JobVerdict
     why: str = ""  # why it stopped
     since: float | None = None  # when it entered its state, seconds of the Unix clock
     source: str = ""
@@ -137,7 +137,7 @@ class Jobs:
 
     def _entry(self, name: str, folder: Path) -> JobEntry:
         try:
-            found = Job.read(folder)
+            found = JobFile.read(folder)
             outputs.last_batch(folder)
         except SlipstreamError as error:
             return JobEntry(name, "", "damaged", pass_verdict("damaged", error.message, Health(), None, None))
@@ -166,7 +166,7 @@ class Jobs:
         found = []
         for name, folder in self._workspace.find(is_job).items():
             with suppress(SlipstreamError):
-                job, seen = Job.read(folder), read_status(folder)
+                job, seen = JobFile.read(folder), read_status(folder)
                 followed, pace = self._follow(folder, job, []), read_number(seen.get("pace")) or 0.0
                 found.append(Observed(name, job.kind, interpret(folder, seen), pace, followed, read_starts(folder)))
         return found
@@ -184,7 +184,7 @@ class Jobs:
             return JobDetail(name, entry.kind, entry.state, entry.verdict, why=entry.why, resumable="It is starting.")
         folder = self._folder(name)
         try:
-            found = Job.read(folder)
+            found = JobFile.read(folder)
         except SlipstreamError as error:
             verdict = pass_verdict("damaged", error.message, Health(), None, None)
             return JobDetail(name, "", "damaged", verdict, why=error.message)
@@ -282,7 +282,7 @@ class Jobs:
     def _folder(self, name: str) -> Path:
         return pick(self._workspace.find(is_job), name, "job", "Start one with `slipstream toll RUN --out FOLDER`.")
 
-    def _follow(self, folder: Path, found: Job, problems: list[str]) -> FollowedJob:
+    def _follow(self, folder: Path, found: JobFile, problems: list[str]) -> FollowedJob:
         with self._lock:
             key = f"{folder} {found.id}"
             followed = self._followed.get(key) or self._followed.setdefault(key, follow(folder, found.kind))

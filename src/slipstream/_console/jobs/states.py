@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from slipstream._errors import MALFORMED
-from slipstream._runtime import job, status
+from slipstream._runtime import job
+from slipstream._runtime.watching import status
 from slipstream._tools.strict_json import parse_json
 
 State = Literal["new", "starting", "ready", "running", "paused", "stopped", "finished", "failed", "gone", "damaged"]

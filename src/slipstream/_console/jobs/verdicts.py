@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from slipstream._console.jobs.states import State
-from slipstream._runtime.health import WINDOW_S, Health
+from slipstream._runtime.watching.health import WINDOW_S, Health
 
 #: good: all is well; busy: wait; bad: needs attention; calm: nothing happens
 Level = Literal["good", "busy", "bad", "calm"]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class JobVerdict:
     """One line about a job, and how urgent it is."""
 
     level: Level
@@ -37,7 +37,7 @@ _OTHERS: dict[State, tuple[Level, str, str]] = {
 }
 
 
-def pass_verdict(state: State, why: str, health: Health, pace: float | None, silent_s: float | None) -> Verdict:
+def pass_verdict(state: State, why: str, health: Health, pace: float | None, silent_s: float | None) -> JobVerdict:
     """Return the verdict on a job; ``silent_s`` is the time since its last commit.
 
     >>> pass_verdict("running", "", Health(rate=812.4, lag=1.23), pace=1.0, silent_s=0.5).text
@@ -50,17 +50,17 @@ def pass_verdict(state: State, why: str, health: Health, pace: float | None, sil
     if state == "running":
         return _judge_running(health, pace, silent_s)
     level, text, hint = _OTHERS[state]
-    return Verdict(level, f"{text}: {why}" if why and state in ("failed", "damaged") else text, hint)
+    return JobVerdict(level, f"{text}: {why}" if why and state in ("failed", "damaged") else text, hint)
 
 
-def _judge_running(health: Health, pace: float | None, silent_s: float | None) -> Verdict:
+def _judge_running(health: Health, pace: float | None, silent_s: float | None) -> JobVerdict:
     if not pace:
         rate = f", {format_number(health.rate)} tuples/s" if health.rate else ""
-        return Verdict(
+        return JobVerdict(
             "good", f"Running at full speed{rate}", "It reads recorded input as fast as it can, so nothing is late."
         )
     if silent_s is not None and silent_s > WINDOW_S:
-        return Verdict(
+        return JobVerdict(
             "busy",
             f"No commit for {format_duration(silent_s)}",
             "No input has arrived, or it cannot be processed: see the log.",
@@ -69,10 +69,10 @@ def _judge_running(health: Health, pace: float | None, silent_s: float | None) -
     if health.is_behind:
         bottleneck = f", bottleneck: {health.bottleneck}" if health.bottleneck else ""
         word = "Catching up" if health.trend == "shrinking" else "Falling behind"
-        return Verdict(
+        return JobVerdict(
             "bad", f"{word}: {behind}{bottleneck}", "Results are later than their limits, or later and later."
         )
-    return Verdict("good", f"Keeping up, {behind} behind" if behind else "Running")
+    return JobVerdict("good", f"Keeping up, {behind} behind" if behind else "Running")
 
 
 def format_number(value: float | None) -> str:

@@ -18,8 +18,8 @@ from slipstream._feeds.clock import FULL_SPEED
 from slipstream._feeds.run import MINUTE
 from slipstream._io.outputs import JOURNAL, Tail
 from slipstream._linear_road.answers import NAMES
-from slipstream._linear_road.job.toll_journal import Batch
-from slipstream._runtime import metrics
+from slipstream._linear_road.job.toll_journal import TollBatch
+from slipstream._runtime.watching import metrics
 from slipstream._tools.logs import Follower
 from slipstream._tools.quantiles import quantiles
 
@@ -59,8 +59,8 @@ class FollowedJournal:
 
     def __init__(self, out: Path) -> None:
         self._out, self._file, self._tail = out, out / JOURNAL, Tail(out)
-        self.batches: list[Batch] = []
-        self._minutes: dict[int, list[Batch]] = {}
+        self.batches: list[TollBatch] = []
+        self._minutes: dict[int, list[TollBatch]] = {}
 
     @property
     def newest(self) -> int:
@@ -72,20 +72,20 @@ class FollowedJournal:
         """When the last batch became visible, in seconds since 1970."""
         return self._file.stat().st_mtime if self._file.exists() else 0.0
 
-    def of_minute(self, minute: int) -> list[Batch]:
+    def of_minute(self, minute: int) -> list[TollBatch]:
         """Return the batches with answers of a minute."""
         return self._minutes.get(minute, [])
 
-    def last(self, seconds: int) -> list[Batch]:
+    def last(self, seconds: int) -> list[TollBatch]:
         """Return the batches with the last seconds of the run."""
         first = len(self.batches)
         while first and self.batches[first - 1].newest > self.newest - seconds:
             first -= 1
         return self.batches[first:]
 
-    def refresh(self) -> list[Batch]:
+    def refresh(self) -> list[TollBatch]:
         """Read what was committed since the last call."""
-        fresh = [Batch.of(line, self._out) for line in self._tail.batches()]
+        fresh = [TollBatch.of(line, self._out) for line in self._tail.batches()]
         self.batches += fresh
         for batch in fresh:
             for minute in {time // MINUTE for _, time, *_ in batch.answers}:
@@ -126,13 +126,13 @@ class StreamHealth:
         self.total = [ResponseHistogram() for _ in NAMES]
         self.answers = [0 for _ in NAMES]
 
-    def add(self, batches: list[Batch]) -> list[BatchHealth]:
+    def add(self, batches: list[TollBatch]) -> list[BatchHealth]:
         """Add newly committed batches; return their health."""
         fresh = [self._measure(batch) for batch in batches]
         self.batches += fresh
         return fresh
 
-    def _measure(self, batch: Batch) -> BatchHealth:
+    def _measure(self, batch: TollBatch) -> BatchHealth:
         end = batch.newest
         seconds = max(end - self._last, 0)
         budget = seconds / self.speed if self.speed != FULL_SPEED else None

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from slipstream._console.live.live_city import LiveCity, State, batches_json, format_event, state_json
+from slipstream._console.live.live_city import CityState, LiveCity, batches_json, format_event, state_json
 
 #: seconds between two looks at the city
 _PACE = 0.1
@@ -23,7 +23,7 @@ _COMMENT = b": still here\n\n"
 class _Seen:
     """What a watcher has received."""
 
-    state: State | None = None
+    state: CityState | None = None
     grid: int = -1
     batch: int = -1
 
@@ -34,7 +34,7 @@ class EventFeed:
     def __init__(self, city: LiveCity) -> None:
         self._city = city
         self._watchers = 0
-        self._state: State | None = None
+        self._state: CityState | None = None
         self._events: dict[str, bytes] = {}
         self._grid = self._newest = -1
         self._beats: dict[int, bytes] = {}  # by the batch after which they begin

@@ -27,11 +27,11 @@ from slipstream._console.live.batch_health import (
     ResponseQuantiles,
     StreamHealth,
 )
-from slipstream._console.live.live_roads import Roads, SegmentTraffic
+from slipstream._console.live.live_roads import LiveRoads, SegmentTraffic
 from slipstream._console.live.notices import MinuteNotices, Notices
 from slipstream._console.live.published_city import PublishedCity
 from slipstream._console.live.toll_processes import EngineProcess, stop_clock
-from slipstream._console.live.vehicles import Lookup, SegmentMinute, VehicleDetail, has_snapshot
+from slipstream._console.live.vehicles import Lookup, PlottedMinute, VehicleDetail, has_snapshot
 from slipstream._console.workspace import Workspace
 from slipstream._feeds.clock import FULL_SPEED, Clock
 from slipstream._feeds.run import Run
@@ -53,7 +53,7 @@ Status = Literal["idle", "starting", "running", "stopping", "paused", "stopped",
 
 
 @dataclass(frozen=True)
-class View:
+class DisplayedTime:
     """The displayed time: the newest second, or an earlier one, paused or playing."""
 
     follow: bool = True
@@ -74,7 +74,7 @@ class KindHealth:
 
 
 @dataclass(frozen=True)
-class Health:
+class Consistency:
     """The measures of real-time consistency, over the last minute of the run."""
 
     arrival_rate: float | None = None  # tuples per second of the run
@@ -87,7 +87,7 @@ class Health:
 
 
 @dataclass(frozen=True)
-class Accident:
+class AlertedAccident:
     """An accident with alerts."""
 
     xway: int
@@ -96,7 +96,7 @@ class Accident:
 
 
 @dataclass(frozen=True)
-class State:
+class CityState:
     """What the page shows in addition to the map."""
 
     status: Status = "idle"
@@ -109,12 +109,12 @@ class State:
     committed: int = -1  # newest second with answers
     shown: int = -1  # the displayed second
     age: float | None = None  # seconds since the last commit
-    view: View = field(default_factory=View)
+    view: DisplayedTime = field(default_factory=DisplayedTime)
     xways: tuple[int, ...] = ()
     cars: int = 0
     mean_speed: float | None = None
-    accidents: tuple[Accident, ...] = ()
-    health: Health = field(default_factory=Health)
+    accidents: tuple[AlertedAccident, ...] = ()
+    health: Consistency = field(default_factory=Consistency)
 
 
 @dataclass
@@ -129,13 +129,13 @@ class DisplayedResult:
     rules: str
     journal: FollowedJournal = field(init=False)
     health: StreamHealth = field(init=False)
-    roads: Roads | None = field(init=False)
+    roads: LiveRoads | None = field(init=False)
     notices: Notices | None = field(init=False)
     published: PublishedCity | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.journal = FollowedJournal(self.out)
-        self.roads = Roads(self.run) if self.run else None
+        self.roads = LiveRoads(self.run) if self.run else None
         self.notices = Notices(self.roads, self.out) if self.roads else None
         self.health = StreamHealth(self.out, self.speed, self.roads.tuples_by_second if self.roads else None)
 
@@ -178,18 +178,18 @@ class LiveCity:
         self._engine: EngineProcess | None = None
         self._after: Status = "stopped"
         self._error = ""
-        self._view = View()
+        self._view = DisplayedTime()
         self._looked = time.monotonic()
         self._since = -1
         self._drawn: tuple[str, int, int] | None = None
-        self.state = State()
+        self.state = CityState()
         self.grid = ""
         self.grid_version = 0
         self.closed = threading.Event()
 
     # --- actions --------------------
 
-    def start(self, run_name: str, speed: float, rules: str) -> State:
+    def start(self, run_name: str, speed: float, rules: str) -> CityState:
         """Toll a run from the beginning, into a new folder."""
         with self._lock:
             self._refuse_if_busy()
@@ -199,7 +199,7 @@ class LiveCity:
             self._launch(speed)
             return self.look()
 
-    def resume(self, speed: float) -> State:
+    def resume(self, speed: float) -> CityState:
         """Resume a paused or stopped engine."""
         with self._lock:
             self._refuse_if_busy()
@@ -223,7 +223,7 @@ class LiveCity:
             self._launch(speed)
             return self.look()
 
-    def halt(self, after: Status) -> State:
+    def halt(self, after: Status) -> CityState:
         """Stop the engine after its batch; ``after`` is the resulting status: paused or stopped."""
         with self._lock:
             if self._engine is None or not self._engine.runs:
@@ -235,7 +235,7 @@ class LiveCity:
             self._engine.request_stop()
             return self.look()
 
-    def open(self, name: str) -> State:
+    def open(self, name: str) -> CityState:
         """Display a folder that an engine has written or is writing."""
         with self._lock:
             self._refuse_if_busy()
@@ -247,7 +247,7 @@ class LiveCity:
             self._show(DisplayedResult(name, out, run_name, run, _speed(out), layout.rules))
             return self.look()
 
-    def look_at(self, view: View) -> State:
+    def look_at(self, view: DisplayedTime) -> CityState:
         """Display another second."""
         with self._lock:
             newest = self._displayed().journal.newest
@@ -273,7 +273,7 @@ class LiveCity:
             except Exception as error:  # a wall display must survive unreadable files
                 self.state = replace(self.state, error=f"The console cannot read {self.state.result}: {error}")
 
-    def look(self) -> State:
+    def look(self) -> CityState:
         """Read what the engine has committed, and update the state and the map."""
         with self._lock:
             now = time.monotonic()
@@ -313,7 +313,7 @@ class LiveCity:
             return subject.published.vehicle(vid, self.state.shown)
         return self._lookup(subject).vehicle(vid, self.state.shown)
 
-    def segment(self, xway: int, direction: int, seg: int, minutes: int) -> list[SegmentMinute]:
+    def segment(self, xway: int, direction: int, seg: int, minutes: int) -> list[PlottedMinute]:
         """Return the last minutes of a segment up to the displayed second."""
         subject = self._visible()
         if subject.published is not None:
@@ -342,13 +342,13 @@ class LiveCity:
         subject = self._displayed()
         assert subject.run is not None
         self._error, self._after = "", "stopped"
-        self._view, self._since = View(), subject.journal.newest
+        self._view, self._since = DisplayedTime(), subject.journal.newest
         # a folder that was started without a snapshot resumes without one
         snapshot = has_snapshot(subject.out) or not subject.out.exists()
         self._engine = EngineProcess(subject.run, subject.out, speed, subject.rules, self._master, snapshot=snapshot)
 
     def _show(self, subject: DisplayedResult) -> None:
-        self._subject, self._view, self._drawn = subject, View(), None
+        self._subject, self._view, self._drawn = subject, DisplayedTime(), None
         self.grid, self.grid_version = "", self.grid_version + 1
 
     def _displayed(self) -> DisplayedResult:
@@ -384,7 +384,7 @@ class LiveCity:
         shown = newest if self._view.follow else int(self._view.second)
         drawn = (subject.name, shown, newest if shown >= newest - RECENT else -1)
         state = replace(
-            self.state if self.state.result == subject.name else State(),
+            self.state if self.state.result == subject.name else CityState(),
             status=self._status(subject),
             run=subject.run_name,
             result=subject.name,
@@ -404,7 +404,7 @@ class LiveCity:
             state = self._paint(subject, state)
         self.state = state
 
-    def _paint(self, subject: DisplayedResult, state: State) -> State:
+    def _paint(self, subject: DisplayedResult, state: CityState) -> CityState:
         """Draw the map of the displayed second; return the state with its counts."""
         traffic, notices = subject.map_at(state.shown)
         xways = tuple(subject.xways)
@@ -427,13 +427,13 @@ def encode_map(traffic: SegmentTraffic, notices: MinuteNotices) -> dict[str, str
     return {name: base64.b64encode(column.tobytes()).decode() for name, column in columns.items()}
 
 
-def find_accidents(notices: MinuteNotices, xways: tuple[int, ...]) -> tuple[Accident, ...]:
+def find_accidents(notices: MinuteNotices, xways: tuple[int, ...]) -> tuple[AlertedAccident, ...]:
     """Return the accidents with alerts."""
     cells = np.flatnonzero(notices.accident).tolist()
-    return tuple(Accident(xways[cell // CELLS], cell % CELLS // SEGMENTS, cell % SEGMENTS) for cell in cells)
+    return tuple(AlertedAccident(xways[cell // CELLS], cell % CELLS // SEGMENTS, cell % SEGMENTS) for cell in cells)
 
 
-def measure_health(subject: DisplayedResult) -> Health:
+def measure_health(subject: DisplayedResult) -> Consistency:
     """Return the current health of the stream."""
     newest = subject.journal.newest
     batches = [batch for batch in subject.health.batches[-RECENT * 4 :] if batch.second > newest - RECENT]
@@ -443,7 +443,7 @@ def measure_health(subject: DisplayedResult) -> Health:
     commits = [batch.commit for batch in batches if batch.commit is not None]
     timed = [(one.budget, one.commit) for one in batches if one.commit is not None and one.budget is not None]
     left = sum(budget - commit for budget, commit in timed) / len(timed) if timed else None
-    return Health(
+    return Consistency(
         arrival_rate=rate,
         interarrival=1 / rate if rate else None,
         commit=sum(commits) / len(commits) if commits else None,
@@ -480,7 +480,7 @@ def batches_json(batches: list[BatchHealth]) -> str:
     return json.dumps([asdict(batch) for batch in batches])
 
 
-def state_json(state: State) -> str:
+def state_json(state: CityState) -> str:
     """Encode the state for the page."""
     body: dict[str, Any] = asdict(state)
     return json.dumps(body)

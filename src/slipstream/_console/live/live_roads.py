@@ -33,7 +33,7 @@ class SegmentTraffic:
     speed: Cells
 
 
-class Roads:
+class LiveRoads:
     """The expressways of a run, stored and multiplied."""
 
     def __init__(self, run: Run) -> None:

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from slipstream._console.live.batch_health import FollowedJournal
-from slipstream._console.live.live_roads import Cells, Roads, find_cell
+from slipstream._console.live.live_roads import Cells, LiveRoads, find_cell
 from slipstream._feeds.run import MINUTE
 from slipstream._feeds.tuples import SEGMENTS
 from slipstream._linear_road.answers import ALERT, TOLL
-from slipstream._linear_road.job.toll_journal import Batch
+from slipstream._linear_road.job.toll_journal import TollBatch
 from slipstream._linear_road.output_tables import read_rows
 from slipstream._linear_road.state.cars import CELLS
 
@@ -53,7 +53,7 @@ class MinuteNotices:
 class Notices:
     """The notifications in an engine's folder, by minute."""
 
-    def __init__(self, roads: Roads, out: Path) -> None:
+    def __init__(self, roads: LiveRoads, out: Path) -> None:
         self._roads = roads
         self._out = out
         self._cells = len(roads.xways) * CELLS
@@ -78,7 +78,7 @@ class Notices:
             self._minutes.popitem(last=False)
         return notices
 
-    def _add(self, notices: MinuteNotices, minute: int, batch: Batch) -> None:
+    def _add(self, notices: MinuteNotices, minute: int, batch: TollBatch) -> None:
         answers = read_batch_answers(self._out, batch.batch, kinds=(TOLL, ALERT))
         mine = answers["time"] // MINUTE == minute
         kind, time, vid, a, b = (answers[name][mine] for name in ("kind", "time", "vid", "a", "b"))

@@ -12,7 +12,7 @@ import numpy as np
 from slipstream._console.errors import NotFound
 from slipstream._console.live.live_roads import SegmentTraffic
 from slipstream._console.live.notices import MinuteNotices
-from slipstream._console.live.vehicles import Report, SegmentMinute, VehicleDetail
+from slipstream._console.live.vehicles import PlottedMinute, Report, VehicleDetail
 from slipstream._cuboid.snapshots.snapshot import Snapshot
 from slipstream._feeds.tuples import MILE, REPORT_EVERY, SEGMENTS
 from slipstream._linear_road.state.cars import CELLS
@@ -76,19 +76,19 @@ class PublishedCity:
             balance_from="snapshot",
         )
 
-    def segment(self, xway: int, direction: int, seg: int) -> list[SegmentMinute]:
+    def segment(self, xway: int, direction: int, seg: int) -> list[PlottedMinute]:
         """Return the minutes of a segment that the engine keeps, oldest first; the last one has its toll."""
         found = self._snapshot["segment"].get(xway * CELLS + direction * SEGMENTS + seg)
         if found is None:
             raise NotFound(f"There is no expressway {xway}.", hint="Choose one on the map.")
         hit = self._snapshot["accident"].get(xway * CELLS + direction * SEGMENTS + seg) is not None
         before = [
-            SegmentMinute(
+            PlottedMinute(
                 found["minute"] - 1 - back, int(cars), round(float(speed), 1) if cars else None, None, None, False
             )
             for back, (cars, speed) in enumerate(zip(found["cars"], found["speed"], strict=True))
         ]
-        now = SegmentMinute(found["minute"], 0, None, found["lav"], found["toll"], hit)
+        now = PlottedMinute(found["minute"], 0, None, found["lav"], found["toll"], hit)
         return [*reversed(before), now]
 
     def _cell(self, xway: Longs, direction: Longs, seg: Longs) -> Longs:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from slipstream._console.errors import NotFound
 from slipstream._console.live.batch_health import FollowedJournal
-from slipstream._console.live.live_roads import Roads, find_cell
+from slipstream._console.live.live_roads import LiveRoads, find_cell
 from slipstream._console.live.notices import NO_DATA, Notices, read_batch_answers
 from slipstream._cuboid.snapshots.snapshot import Snapshot
 from slipstream._cuboid.snapshots.snapshot_files import FILE, FOLDER
@@ -74,7 +74,7 @@ class VehicleDetail:
 
 
 @dataclass(frozen=True)
-class SegmentMinute:
+class PlottedMinute:
     """One minute of a segment."""
 
     minute: int
@@ -93,7 +93,7 @@ def has_snapshot(out: Path) -> bool:
 class Lookup:
     """Looks up vehicles and segments in an engine's folder."""
 
-    def __init__(self, roads: Roads, notices: Notices, journal: FollowedJournal, out: Path, rules: str) -> None:
+    def __init__(self, roads: LiveRoads, notices: Notices, journal: FollowedJournal, out: Path, rules: str) -> None:
         self._roads, self._minutes, self._journal, self._out, self._rules = roads, notices, journal, out, rules
 
     def vehicle(self, vid: int, second: int) -> VehicleDetail:
@@ -122,7 +122,7 @@ class Lookup:
             balance_from=source,
         )
 
-    def segment(self, xway: int, direction: int, seg: int, second: int, minutes: int) -> list[SegmentMinute]:
+    def segment(self, xway: int, direction: int, seg: int, second: int, minutes: int) -> list[PlottedMinute]:
         """Return the last minutes of a segment up to ``second``, oldest first."""
         place = self._roads.place(xway)
         if place is None:
@@ -134,14 +134,14 @@ class Lookup:
             for number in range(max(last - minutes + 1, 0), last + 1)
         ]
 
-    def _minute(self, stored: int, cell: int, minute: int, until: int) -> SegmentMinute:
+    def _minute(self, stored: int, cell: int, minute: int, until: int) -> PlottedMinute:
         reports = self._roads.reports(stored, minute * MINUTE, until)
         mine = select(reports, find_cell(reports) == cell % CELLS)
         vids, which = np.unique(mine["vid"], return_inverse=True)
         means = np.bincount(which, weights=mine["spd"]) / np.maximum(np.bincount(which), 1)
         notices = self._minutes.minute(minute, self._journal)
         known = notices.toll[cell] != NO_DATA
-        return SegmentMinute(
+        return PlottedMinute(
             minute=minute + 1,
             cars=int(vids.size),
             speed=round(float(means.mean()), 1) if vids.size else None,

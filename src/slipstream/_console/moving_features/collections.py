@@ -24,9 +24,9 @@ from slipstream._console.errors import NotFound
 from slipstream._console.trips import journeys
 from slipstream._console.workspace import Workspace
 from slipstream._errors import BadArgument, BadInput
-from slipstream._moving import motion, places
 from slipstream._moving.columns import Lines, MPoints, Periods, Temporals, freeze, freeze_all, read, take_rows
-from slipstream._moving.systems import System
+from slipstream._moving.kernels import motion, places
+from slipstream._moving.space.systems import System
 from slipstream._tools.numba_tools import Bools, Floats, Ints, Longs
 from slipstream._trajectories.data import Data
 from slipstream._trajectories.exchange.temporal_properties import is_over_time
@@ -43,7 +43,7 @@ class Extent(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Source:
+class ServedData:
     """A data set that can be served: where it is, and the system of its coordinates."""
 
     name: str
@@ -58,23 +58,23 @@ class Source:
         return tuple((str(file), file.stat().st_mtime_ns) for file in self.files)
 
 
-def find_sources(workspace: Workspace) -> dict[str, Source]:
+def find_sources(workspace: Workspace) -> dict[str, ServedData]:
     """Return the data sets that have a reference system, by the id of their collection."""
     found = workspace.find(lambda folder: journeys.is_berlinmod(folder) or is_archive(folder))
     sources = (_open_source(name, folder) for name, folder in found.items())
     return {to_segment(source.name): source for source in sources if source is not None}
 
 
-def _open_source(name: str, folder: Path) -> Source | None:
+def _open_source(name: str, folder: Path) -> ServedData | None:
     """Return a data set; None if its reference system is not known, or it cannot be read."""
     with suppress(BadInput, OSError):
         if Data.is_at(folder):
             data = Data.open(folder)
-            return Source(name, folder, data.system, tuple(data.files), "id") if data.system else None
+            return ServedData(name, folder, data.system, tuple(data.files), "id") if data.system else None
         if journeys.is_berlinmod(folder):
             srid = Dataset.open(folder).manifest.srid
             files = tuple(sorted((folder / "dataMtrip").glob("*.parquet")))
-            return Source(name, folder, System.parse(srid), files, "Licence") if srid else None
+            return ServedData(name, folder, System.parse(srid), files, "Licence") if srid else None
     return None
 
 
@@ -101,7 +101,7 @@ class Collection:
     values: dict[str, Temporals]  # what travels with the trips, by the name of the column
 
     @classmethod
-    def open(cls, source: Source) -> Collection:
+    def open(cls, source: ServedData) -> Collection:
         """Read a data set."""
         table = _read(source)
         moving: MPoints = read(table[TRIP].combine_chunks())
@@ -153,7 +153,7 @@ class Collection:
         return freeze_all(take_rows(self.trips, np.concatenate(rows) if rows else np.zeros(0, np.int64)))
 
 
-def _read(source: Source) -> pa.Table:
+def _read(source: ServedData) -> pa.Table:
     try:
         schema = pq.read_schema(source.files[0])
         names = [source.id, TRIP, *_temporal(schema)]
@@ -210,7 +210,7 @@ class Shelf:
         self._opened: tuple[Any, Collection] | None = None
         self._extents: dict[Any, Extent | None] = {}
 
-    def open(self, source: Source) -> Collection:
+    def open(self, source: ServedData) -> Collection:
         """Open a collection; it is read again when its files have changed."""
         key = source, source.version
         with self._lock:
@@ -219,7 +219,7 @@ class Shelf:
                 self._opened = key, Collection.open(source)
             return self._opened[1]
 
-    def extent(self, source: Source) -> Extent | None:
+    def extent(self, source: ServedData) -> Extent | None:
         """Return where and when the trips are: at least, as the statistics of the files say; None without trips."""
         key = source, source.version
         with self._lock:
@@ -228,7 +228,7 @@ class Shelf:
             return self._extents[key]
 
 
-def find_extent(source: Source) -> Extent | None:
+def find_extent(source: ServedData) -> Extent | None:
     """Return the extent of a data set from the statistics of its files, or else from its rows."""
     try:
         bounds = [bound for file in source.files for bound in _bounds(file)]

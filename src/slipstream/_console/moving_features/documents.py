@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from slipstream._console.moving_features.collections import DIGITS, Collection, Extent, Source, spread, to_segment
-from slipstream._moving import motion, values
+from slipstream._console.moving_features.collections import DIGITS, Collection, Extent, ServedData, spread, to_segment
 from slipstream._moving.columns import MPoints, Periods, Temporals, freeze, freeze_all
+from slipstream._moving.kernels import motion, values
 from slipstream._moving.timeline import values_at
 from slipstream._moving.types import DISCRETE, INTERPOLATIONS
 from slipstream._tools.numba_tools import Ints, Longs
@@ -41,7 +41,7 @@ def link(href: str, rel: str, title: str = "", kind: str = JSON) -> dict[str, st
 # --- collections and features
 
 
-def describe_collection(source: Source, extent: Extent | None, root: str) -> dict[str, Any]:
+def describe_collection(source: ServedData, extent: Extent | None, root: str) -> dict[str, Any]:
     """Return a collection."""
     address = f"{root}/collections/{to_segment(source.name)}"
     return {

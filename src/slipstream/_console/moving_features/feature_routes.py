@@ -16,8 +16,8 @@ from slipstream._console.errors import ERROR_RESPONSES, NotFound
 from slipstream._console.moving_features import documents, parameters
 from slipstream._console.moving_features.collections import (
     Collection,
+    ServedData,
     Shelf,
-    Source,
     find_sources,
     spread,
     visits,
@@ -25,8 +25,8 @@ from slipstream._console.moving_features.collections import (
 from slipstream._console.moving_features.documents import GEOJSON, JSON, SYSTEMS, link
 from slipstream._console.moving_features.parameters import Bbox, Leaf, Limit, Moment, Offset, Sub
 from slipstream._errors import BadArgument, BadInput
-from slipstream._moving import motion, splitting
 from slipstream._moving.columns import MPoints, freeze_all, take_rows
+from slipstream._moving.kernels import motion, splitting
 from slipstream._trajectories.exchange import temporal_properties
 
 ROOT = "/api/movingfeatures"
@@ -91,7 +91,7 @@ def collection(request: Request, collectionId: str) -> Response:  # noqa: N803 (
     return _send(_describe(request, _find(request, collectionId)))
 
 
-def _describe(request: Request, source: Source) -> dict[str, Any]:
+def _describe(request: Request, source: ServedData) -> dict[str, Any]:
     extent = None
     with suppress(BadInput):  # opening it will say so; the others are still there
         extent = _shelf(request).extent(source)
@@ -290,7 +290,7 @@ def _shelf(request: Request) -> Shelf:
     return shelf
 
 
-def _find(request: Request, id_: str) -> Source:
+def _find(request: Request, id_: str) -> ServedData:
     found = find_sources(_workspace(request))
     if id_ not in found:
         raise NotFound(

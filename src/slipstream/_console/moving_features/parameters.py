@@ -17,7 +17,7 @@ from fastapi import Query, Request
 from slipstream._console.moving_features.collections import Boxes
 from slipstream._errors import BadArgument
 from slipstream._moving.columns import FIRST, LAST, Periods, freeze, freeze_all
-from slipstream._moving.value import micros
+from slipstream._moving.moving_point import micros
 from slipstream._tools.numba_tools import Longs
 
 #: features or geometries of a page: by default, and at most

@@ -24,8 +24,8 @@ from slipstream._errors import BadArgument, SlipstreamError
 from slipstream._io.control_file import PAUSE
 from slipstream._network import yaml_files
 from slipstream._network.algebra import Network
-from slipstream._network.boxes.toll import Toll
-from slipstream._network.quality.box_loads import BOXES, SPAN, BoxLoad
+from slipstream._network.boxes.tolls.toll import Toll
+from slipstream._network.quality.box_loads import BOXES, SPAN, BoxWork
 from slipstream._network.running.driving import drive
 from slipstream._network.running.recordings import read_table
 from slipstream._network.running.run_folder import ALL, Execution
@@ -309,7 +309,7 @@ class NetworkRunner:
             raise Conflict("No network has run.", hint="Run one first.")
         made = BoxHistory()
         for entry in [one for one in self._run.monitor.entries() if box in one.get(BOXES, {})][-_SHOWN_LOADS:]:
-            load = BoxLoad(*entry[BOXES][box])
+            load = BoxWork(*entry[BOXES][box])
             made.at.append(entry["at"] / 1e6)
             made.busy.append(_find_busy(load.ms, entry[SPAN], self._run.parallel))
             made.rows.append(load.rows)
@@ -347,7 +347,7 @@ def _weigh_boxes(entries: list[dict[str, Any]], parallel: int) -> dict[str, BoxW
     entry = next((one for one in reversed(entries) if BOXES in one), None)
     if entry is None:
         return {}
-    loads = {name: BoxLoad(*load) for name, load in entry[BOXES].items()}
+    loads = {name: BoxWork(*load) for name, load in entry[BOXES].items()}
     total = sum(load.ms for load in loads.values())
     return {
         name: BoxWeight(

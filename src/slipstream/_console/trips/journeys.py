@@ -25,8 +25,8 @@ from slipstream._berlinmod.dataset import FORMAT, Dataset
 from slipstream._console.workspace import Workspace, format_of
 from slipstream._errors import BadArgument, BadInput
 from slipstream._io import outputs
-from slipstream._moving import motion, places
 from slipstream._moving.columns import Lines, MPoints, Periods, freeze, read
+from slipstream._moving.kernels import motion, places
 from slipstream._roads.street_network import StreetNetwork
 from slipstream._tools.numba_tools import Floats, Ints, Longs
 

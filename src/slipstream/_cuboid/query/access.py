@@ -59,14 +59,14 @@ class Entity:
             return self._row[attribute.name][0].item()
         count = int(self._row[attribute.count][0])
         elements = order_latest_first(self._row[attribute.name], self._row[attribute.count], np.zeros(1, np.int32))
-        return Past(f"{self._schema.name}.{attribute.name}", elements[0][:count], count)
+        return StreamPast(f"{self._schema.name}.{attribute.name}", elements[0][:count], count)
 
     def values(self) -> dict[str, Any]:
         """All attributes as numbers, and lists with the latest first."""
         found: dict[str, Any] = {self._schema.key: self._key}
         for name in self._schema.names:
             value = getattr(self, name)
-            found[name] = value[:] if isinstance(value, Past) else value
+            found[name] = value[:] if isinstance(value, StreamPast) else value
         return found
 
     def __repr__(self) -> str:
@@ -74,7 +74,7 @@ class Entity:
 
 
 @dataclass(frozen=True)
-class Past:
+class StreamPast:
     """An atomic stream of one key; ``ticks`` is how many elements were ever appended."""
 
     name: str
@@ -144,7 +144,7 @@ class Reference:
         if not self.attribute:
             return entity.values()
         value = getattr(entity, self.attribute)
-        if not isinstance(value, Past):
+        if not isinstance(value, StreamPast):
             if self.place is not None:
                 raise BadArgument(
                     f"'{self.attribute}' of cuboid {self.cuboid} is a plain attribute.",

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from slipstream._cuboid.fragment import Fragment, append_all
 from slipstream._cuboid.query.access import Ring
 from slipstream._cuboid.schema import AST, KEY, KEY_TEXT, Schema
-from slipstream._runtime.id_numbers import Names
+from slipstream._runtime.state.id_numbers import Names
 from slipstream._tools.numba_tools import Bools, Ints, Longs, compiled
 
 
@@ -76,7 +76,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Arrivals:
+class ArrivedTuples:
     """The tuples of a batch in order, each with the streams of its key as they were after it."""
 
     plains: dict[str, npt.NDArray[Any]]
@@ -98,10 +98,10 @@ class Arrivals:
         """An atomic stream."""
         return self.rings[name]
 
-    def take(self, rows: Longs) -> Arrivals:
+    def take(self, rows: Longs) -> ArrivedTuples:
         """Some of them."""
         rings = {name: Ring(ring.values[rows], ring.counts[rows]) for name, ring in self.rings.items()}
-        return Arrivals({name: column[rows] for name, column in self.plains.items()}, rings, self.names)
+        return ArrivedTuples({name: column[rows] for name, column in self.plains.items()}, rings, self.names)
 
 
 @compiled
@@ -146,7 +146,7 @@ def cast_values(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> tuple[npt.NDA
 
 def append_rows(
     fragment: Fragment, keys: Longs, columns: dict[str, npt.NDArray[Any]], *, show: bool
-) -> Arrivals | None:
+) -> ArrivedTuples | None:
     """Append tuples to a fragment, in order: streams grow, plain attributes get their latest value.
 
     With ``show``, returns them as arrivals for continuous queries.
@@ -164,4 +164,4 @@ def append_rows(
         else:
             append_all(held, fragment.parts.rows[attribute.count], rows, values)
     plains = {a.name: columns[a.name] for a in fragment.schema.attributes if not isinstance(a, AST)}
-    return Arrivals({KEY: keys, **plains}, rings, fragment.names) if show else None
+    return ArrivedTuples({KEY: keys, **plains}, rings, fragment.names) if show else None

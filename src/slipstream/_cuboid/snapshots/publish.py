@@ -17,7 +17,7 @@ from slipstream._cuboid.fragment import EMPTY, Changes, Fragment, decode
 from slipstream._cuboid.schema import Schema
 from slipstream._cuboid.snapshots import snapshot_files
 from slipstream._feeds.text_ids import encode
-from slipstream._runtime.id_numbers import Names
+from slipstream._runtime.state.id_numbers import Names
 from slipstream._tools.logs import append_lines
 from slipstream._tools.numba_tools import Longs
 

@@ -31,7 +31,7 @@ from slipstream._cuboid.schema import KEY, Schema
 from slipstream._errors import MALFORMED, BadArgument, BadInput
 from slipstream._feeds.text_ids import decode_checked
 from slipstream._io.outputs import JOURNAL, last_batch
-from slipstream._runtime.id_numbers import Names
+from slipstream._runtime.state.id_numbers import Names
 from slipstream._tools.files.staging import atomic_write
 from slipstream._tools.numba_tools import Longs
 from slipstream._tools.strict_json import parse_json

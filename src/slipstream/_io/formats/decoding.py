@@ -24,6 +24,7 @@ from pyarrow import csv
 from slipstream._errors import BadArgument
 from slipstream._feeds.tuples import FIELDS
 from slipstream._io.formats.encodings import ARROW, AVRO, CSV, ENCODINGS, JSON, PARQUET, PROTOBUF, TEXT, TRAIN
+from slipstream._io.formats.pseudonyms import Pseudonyms
 
 if TYPE_CHECKING:
     from slipstream._io.formats.messages import Decoder
@@ -97,6 +98,7 @@ class Decoding:
     registry: str = ""  # the schema registry, instead of a definition
     access: tuple[tuple[str, str], ...] = ()  # settings for the registry, which may include passwords
     framed: bool = False  # whether a chunk consists of messages of a topic
+    pseudonyms: Pseudonyms | None = None  # of the ids in it
 
     def __post_init__(self) -> None:
         if self.encoding not in ENCODINGS:
@@ -151,11 +153,14 @@ class Decoding:
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> Decoding:
         """Convert from JSON."""
-        return cls(**{**body, "access": tuple((str(key), str(value)) for key, value in body.get("access", ()))})
+        access = tuple((str(key), str(value)) for key, value in body.get("access", ()))
+        hidden = body.get("pseudonyms")
+        pseudonyms = Pseudonyms(**{**hidden, "columns": tuple(hidden["columns"])}) if hidden else None
+        return cls(**{**body, "access": access, "pseudonyms": pseudonyms})
 
     def without_secrets(self) -> Decoding:
         """A copy that may be stored."""
-        return replace(self, access=())
+        return replace(self, access=(), pseudonyms=self.pseudonyms and replace(self.pseudonyms, key=""))
 
     def decode(self, chunk: bytes) -> Decoded:
         """Decode complete lines, Arrow streams or trains.
@@ -167,7 +172,11 @@ class Decoding:
         if not chunk:  # a notice about the feed has no bytes
             return Decoded(self._schema.empty_table(), _make_rejects([]))
         raw, rejects = _READERS[self.encoding](self, chunk)
-        return self._map_columns(raw, rejects)
+        found = self._map_columns(raw, rejects)
+        if self.pseudonyms is None:
+            return found
+        reasons = found.rejects["reason"].to_pylist()
+        return Decoded(self.pseudonyms.apply(found.tuples), _make_rejects([(reason, "") for reason in reasons]))
 
     @property
     def _schema(self) -> pa.Schema:

@@ -33,6 +33,7 @@ from slipstream._io.outputs.journal import (
     check_journal,
     last_batch,
     read_journal,
+    text_lengths,
 )
 from slipstream._io.outputs.maintenance import COMPACT_EVERY, compact, compact_in_background
 from slipstream._io.outputs.reading import output_names, read, read_newest, to_frame, visible_files
@@ -63,6 +64,7 @@ __all__ = [
     "read_newest",
     "read_written",
     "stored_schema",
+    "text_lengths",
     "to_frame",
     "visible_files",
     "write",

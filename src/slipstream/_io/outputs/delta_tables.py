@@ -30,6 +30,10 @@ _KEPT = {
     "delta.logRetentionDuration": "interval 1 hours",
     "delta.deletedFileRetentionDuration": "interval 1 hours",
 }
+#: the transaction of removals, whose version is the number of rows removed so far
+_REMOVED = "slipstream-removed"
+#: how often a removal is tried that others' commits disturb
+_ATTEMPTS = 20
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,63 @@ class OutputTable:
         # otherwise the next transaction of the same job is taken for a concurrent one
         self._delta.update_incremental()
 
+    @property
+    def removed(self) -> int:
+        """How many rows of committed batches were removed since: expired, or those of a forgotten vehicle."""
+        with _translate_errors(self.place):
+            return int(self._delta.transaction_version(_REMOVED) or 0)
+
+    def remove(self, where: str, last: int) -> int:
+        """Remove the rows of batches up to ``last`` that fulfil an SQL condition; returns how many there were.
+
+        The same commit records their number, so the table still agrees with the journal. Appends and compaction may
+        go on meanwhile; if one of them disturbs the removal, it is tried again.
+        """
+        from deltalake import CommitProperties, DeltaTable, Transaction
+        from deltalake.exceptions import CommitFailedError
+
+        condition = f'({where}) AND "{BATCH}" <= {last}'
+        with _translate_errors(self.place):
+            for attempt in range(_ATTEMPTS):
+                self._delta, self._last = DeltaTable(str(self.place.absolute())), {}
+                found = int(self._query(f"SELECT count(*) FROM rows WHERE {condition}")[0][0].as_py())
+                if not found:
+                    return 0
+                noted = CommitProperties(app_transactions=[Transaction(_REMOVED, self.removed + found)])
+                try:
+                    self._delta.delete(condition, commit_properties=noted)
+                    return found
+                except CommitFailedError:
+                    if attempt == _ATTEMPTS - 1:
+                        raise
+        return 0
+
+    def select(self, where: str) -> pa.Table:
+        """Return the rows that fulfil an SQL condition, with their batches."""
+        return self._query(f"SELECT * FROM rows WHERE {where}").cast(self.schema)
+
+    def _query(self, query: str) -> pa.Table:
+        from deltalake import QueryBuilder
+
+        with _translate_errors(self.place):
+            return pa.table(QueryBuilder().register("rows", self._delta).execute(query).read_all())
+
+    def drop_after(self, last: int) -> None:
+        """Delete the rows of a batch that was never committed."""
+        with _translate_errors(self.place):
+            self._delta.delete(f'"{BATCH}" > {last}')
+
+    def shred(self) -> None:
+        """Delete all files and log entries of earlier versions; nobody else may use the table meanwhile."""
+        with _translate_errors(self.place):
+            self._delta.vacuum(retention_hours=0, full=True, dry_run=False, enforce_retention_duration=False)
+            self._delta.update_incremental()
+            self._delta.create_checkpoint()
+        for entry in (self.place / "_delta_log").iterdir():
+            # entries before the checkpoint are of no use, and their statistics have values of rows
+            if (version := entry.name.partition(".")[0]).isdigit() and int(version) < self._delta.version():
+                entry.unlink()
+
     def files(self) -> list[File]:
         """Return the files of the table, oldest batches first."""
         actions = pa.table(self._delta.get_add_actions(flatten=True))
@@ -161,7 +222,7 @@ class OutputTable:
             raise BadInput(
                 f"{lost[0]}: missing, but listed in the log of its table.", hint=RESCUE, code="damaged-output"
             )
-        found = self.count(0, last)
+        found = self.count(0, last) + self.removed
         if found != rows or any(file.last > last + 1 or file.first < 0 for file in self.files()):
             raise BadInput(
                 f"{self.place}: has {found:,} rows of committed batches, but the journal lists {rows:,}. "

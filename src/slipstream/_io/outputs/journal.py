@@ -15,6 +15,8 @@ from slipstream._tools.strict_json import decode_as
 JOURNAL = "batches.jsonl"
 #: Spark's own folder in the folder of a job
 CHECKPOINT = "checkpoint"
+#: text files beside the tables, and where a batch's detail has their length
+_TEXTS = {"output.csv": "text_bytes", "rejects.csv": "rejects_bytes"}
 #: the hint for a damaged file in the folder of a job
 RESCUE = "Restore it from a backup, or start again in another --out folder."
 
@@ -37,6 +39,12 @@ class InDoubt:
 
     batch: int
     since_ms: int
+
+
+def text_lengths(batch: Batch | None) -> dict[str, int]:
+    """Return the length of each text file after a batch."""
+    detail = batch.detail if batch else {}
+    return {name: int(detail[key]) for name, key in _TEXTS.items() if detail.get(key)}
 
 
 def read_journal(folder: Path) -> list[Batch]:

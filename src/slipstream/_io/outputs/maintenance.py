@@ -2,7 +2,8 @@
 
 A job that commits every second would leave a million files per output in two weeks. From time to time, a process with
 the lowest priority merges the small files, writes a checkpoint of the table's log, and deletes files that no reader
-needs. For Delta Lake this is a commit that changes no data: it does not conflict with the job's own appends.
+needs. For Delta Lake this is a commit that changes no data: it does not conflict with the job's own appends. Rows that
+are kept for a limited time only (``retention``) are removed first.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from slipstream._io.outputs.data_files import FOLDER
 from slipstream._io.outputs.journal import last_batch
 from slipstream._io.outputs.reading import output_names
+from slipstream._io.outputs.removal.retention import expire
 from slipstream._tools.processes import child_processes
 from slipstream._tools.processes.background import Ended, background_task
 from slipstream._tools.processes.failpoints import failpoint
@@ -28,7 +30,8 @@ _LOOK_S = 5.0
 
 
 def compact(folder: Path) -> int:
-    """Merge the small files of all outputs of a job; returns the number of replaced files."""
+    """Remove what has expired, and merge the small files of all outputs; returns the number of replaced files."""
+    expire(folder)
     return sum(_compact(folder / FOLDER / name) for name in output_names(folder))
 
 

@@ -7,7 +7,7 @@ file has every line once.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,6 +16,9 @@ from pyarrow import csv
 from slipstream._errors import BadInput
 from slipstream._io.outputs.journal import RESCUE
 from slipstream._tools.processes.failpoints import failpoint
+
+#: bytes that are overwritten at a time
+_PIECE = 1 << 20
 
 
 def append(file: Path, length: int, lines: Iterable[bytes]) -> int:
@@ -41,6 +44,36 @@ def check_length(file: Path, committed: int) -> None:
         raise BadInput(
             f"{file}: has {size:,} bytes, but {committed:,} were committed.", hint=RESCUE, code="damaged-output"
         )
+
+
+def blank(file: Path, end: int) -> int:
+    """Overwrite the lines up to byte ``end`` with line breaks, which readers of CSV skip; returns how many bytes.
+
+    Lengths stay the same, so the journal still describes the file, and the job may append meanwhile.
+    """
+    done = 0
+    with file.open("r+b") as text:
+        while text.tell() < end:
+            piece = text.read(min(_PIECE, end - text.tell()))
+            if piece.strip(b"\n"):
+                text.seek(-len(piece), os.SEEK_CUR)
+                text.write(b"\n" * len(piece))
+                done += len(piece)
+        os.fsync(text.fileno())
+    return done
+
+
+def blank_lines(file: Path, is_unwanted: Callable[[bytes], bool]) -> int:
+    """Overwrite some lines with line breaks; returns how many lines."""
+    done = 0
+    with file.open("r+b") as text:
+        while line := text.readline():
+            if is_unwanted(line):
+                text.seek(-len(line), os.SEEK_CUR)
+                text.write(b"\n" * len(line))
+                done += 1
+        os.fsync(text.fileno())
+    return done
 
 
 def to_csv(rows: pa.Table, *, header: bool) -> bytes:

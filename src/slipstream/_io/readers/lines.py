@@ -32,7 +32,7 @@ LEAST_BYTES = 1 << 18
 
 
 @dataclass(frozen=True)
-class Lines:
+class LineInput:
     """What to read; sent to Spark as an option."""
 
     path: str
@@ -53,7 +53,7 @@ class Lines:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> Lines:
+    def from_json(cls, text: str) -> LineInput:
         """Convert from JSON."""
         return cls(**json.loads(text))
 
@@ -103,7 +103,7 @@ class Piece(NamedTuple):
 
 
 @dataclass
-class Pieces(InputPartition):
+class LinePartition(InputPartition):
     """What a task reads, and whether nothing will follow."""
 
     pieces: list[Piece]
@@ -124,13 +124,13 @@ class LineSource(DataSource):
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: ARG002, N802
         """The reader of one query."""
-        return LineReader(Lines.from_json(self.options[OPTION]))
+        return LineReader(LineInput.from_json(self.options[OPTION]))
 
 
 class LineReader(ChunkReader):
     """Plans batches by the sizes of files; pieces are numbered, so that several tasks can read them."""
 
-    def __init__(self, lines: Lines) -> None:
+    def __init__(self, lines: LineInput) -> None:
         super().__init__(lines.openings, lines.packing, lines.control)
         self._lines = lines
         self._seen_ms = 0  # when the file was last seen without new data
@@ -222,7 +222,7 @@ class LineReader(ChunkReader):
         ]
         parts = self._divide(self._stamp_all([part for part in found if part[2] > part[1]], end["arrived"]))
         last = bool(end["ended"]) and not start["ended"]
-        return [Pieces(part, last and number == 0) for number, part in enumerate(parts or [[]] * last)]
+        return [LinePartition(part, last and number == 0) for number, part in enumerate(parts or [[]] * last)]
 
     def _divide(self, stretches: list[tuple[str, int, int, int]]) -> list[list[Piece]]:
         """Cut ranges of files at line ends, and distribute them to the tasks in order."""
@@ -267,7 +267,7 @@ class LineReader(ChunkReader):
             for (file, first, end), arrived in zip(files, accumulate(arrivals, max), strict=True)
         ]
 
-    def read_chunks(self, partition: Pieces) -> Iterator[Chunk]:
+    def read_chunks(self, partition: LinePartition) -> Iterator[Chunk]:
         """The pieces of a task, and a notice after the last one."""
         for seq, name, first, end, arrived in partition.pieces:
             with Path(name).open("rb") as file:

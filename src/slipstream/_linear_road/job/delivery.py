@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from slipstream._archive import ended_trips
-from slipstream._archive.ended_trips import Trips
+from slipstream._archive.ended_trips import EndedTrips
 from slipstream._feeds import text_ids
 from slipstream._feeds.clock import FULL_SPEED, Clock
 from slipstream._feeds.parse import escape
@@ -28,7 +28,7 @@ from slipstream._io.outputs.kafka import Publisher
 from slipstream._io.outputs.text_files import append
 from slipstream._linear_road import answer_text, output_tables
 from slipstream._linear_road.answers import ANSWER, Answers
-from slipstream._linear_road.job.toll_journal import Batch, Detail
+from slipstream._linear_road.job.toll_journal import Detail, TollBatch
 from slipstream._linear_road.schedule import Irregular
 from slipstream._linear_road.tasks.toll_stages import (
     ANSWERS,
@@ -41,7 +41,7 @@ from slipstream._linear_road.tasks.toll_stages import (
     Hop,
     decode_matches,
 )
-from slipstream._runtime.id_numbers import Register
+from slipstream._runtime.state.id_numbers import Register
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -52,7 +52,7 @@ class _TaskInput:
     """What a task receives in a batch, by kind."""
 
     answers: list[Answers] = field(default_factory=lambda: [np.empty(0, ANSWER)])
-    trips: list[Trips] = field(default_factory=list)
+    trips: list[EndedTrips] = field(default_factory=list)
     rejects: list[bytes] = field(default_factory=list)
     matches: dict[str, list[pa.Table]] = field(default_factory=dict)  # of continuous queries, by name
     irregular: list[Irregular] = field(default_factory=list)
@@ -71,7 +71,7 @@ class _TaskInput:
         if hop.what == ANSWERS:
             self.answers.append(np.frombuffer(hop.payload, ANSWER))
         elif hop.what == TRIPS:
-            self.trips.append(Trips.from_bytes(hop.payload, hop.requests, hop.reports))
+            self.trips.append(EndedTrips.from_bytes(hop.payload, hop.requests, hop.reports))
         elif hop.what == REJECTS:
             self.rejects.append(restore_names(hop, self.register))
             self.rejected += hop.reports
@@ -133,7 +133,7 @@ def restore_names(hop: Hop, register: Register | None) -> bytes:
     return b"".join(b",".join(row) + b"\n" for row in rows)
 
 
-def _write_trips(folder: Path, pieces: list[Trips], batch: int, start: int, register: Register | None) -> Written:
+def _write_trips(folder: Path, pieces: list[EndedTrips], batch: int, start: int, register: Register | None) -> Written:
     reports, newest = sum(piece.time.size for piece in pieces), max(int(piece.time.max()) for piece in pieces)
     rows = (_add_names(ended_trips.as_table(piece, start), register) for piece in pieces)
     note = {"reports": reports, "newest": newest}
@@ -194,7 +194,7 @@ class Delivery:
 
     def __post_init__(self) -> None:
         last = self.outputs.last
-        self._last = Batch.of(last, self.out).detail if last else Detail()
+        self._last = TollBatch.of(last, self.out).detail if last else Detail()
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         """Run a batch of a streaming query and commit it."""

@@ -25,6 +25,7 @@ from slipstream._feeds.parse import PARSERS
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import FIELDS, LINEAR_ROAD, REPORT_EVERY, ReportForm
 from slipstream._io import named_feeds
+from slipstream._io.formats.pseudonyms import fingerprint
 from slipstream._io.kafka_client import Topic
 from slipstream._io.named_feeds import (
     CLOCK,
@@ -73,11 +74,12 @@ from slipstream._linear_road.tasks.toll_stages import (
     toll_stage,
     trip_stage,
 )
-from slipstream._runtime import job, state_cache
-from slipstream._runtime.following import FollowedJob
-from slipstream._runtime.id_numbers import Names
-from slipstream._runtime.stage import Stage
-from slipstream._runtime.status import has_finished
+from slipstream._runtime import job
+from slipstream._runtime.stages.stage import Stage
+from slipstream._runtime.state import state_cache
+from slipstream._runtime.state.id_numbers import Names
+from slipstream._runtime.watching.following import FollowedJob
+from slipstream._runtime.watching.status import has_finished
 from slipstream._spark.session import activate, stateful_settings
 from slipstream._tools.progress import bar, say
 
@@ -157,7 +159,8 @@ class Settings:
         """Return the settings that must not change when a job is resumed."""
         trips = {"start": self.start, "until": until} if self.archives else {"start": "", "until": -1}
         common = {"source": source, "rules": self.rules, "lateness": lateness, "outputs": self.outputs, "ids": ids}
-        return {**common, **trips}
+        key = fingerprint()  # older folders have no such setting
+        return {**common, **trips, **({"pseudonyms": key} if key else {})}
 
 
 def toll_run(spark: SparkSession, run: Run, out: Path, settings: Settings) -> dict[str, Any]:

@@ -34,10 +34,10 @@ from slipstream._linear_road.tasks.toll_stages import (
     toll_stage,
     trip_stage,
 )
-from slipstream._runtime.deferred import DeferredStage
-from slipstream._runtime.id_numbers import Register
-from slipstream._runtime.stage import Chain, Parallel, Stage, batch_number
-from slipstream._runtime.store import Store
+from slipstream._runtime.stages.deferred import DeferredStage
+from slipstream._runtime.stages.stage import Chain, Parallel, Stage, batch_number
+from slipstream._runtime.state.id_numbers import Register
+from slipstream._runtime.state.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -15,7 +15,7 @@ from slipstream._cuboid.snapshots.snapshot_files import FILE as CATALOGUE
 from slipstream._cuboid.snapshots.snapshot_files import FOLDER
 from slipstream._feeds.clock import FULL_SPEED, Clock
 from slipstream._linear_road.answers import LIMITS, NAMES
-from slipstream._linear_road.job.toll_journal import Batch, read_journal
+from slipstream._linear_road.job.toll_journal import TollBatch, read_journal
 from slipstream._linear_road.job.toll_layout import ANSWERS, TRIPS
 from slipstream._linear_road.schedule import Irregular
 from slipstream._tools.quantiles import quantiles
@@ -63,7 +63,7 @@ def summarise(out: Path, *, began: float, clock: Clock | None, outputs: str = AN
     return summary
 
 
-def _summarise_answers(batches: list[Batch], clock: Clock | None) -> dict[str, Any]:
+def _summarise_answers(batches: list[TollBatch], clock: Clock | None) -> dict[str, Any]:
     """Return the summary's keys about answers."""
     answers, timed = dict.fromkeys(NAMES, 0), {}
     rows = np.array([row for batch in batches for row in batch.answers], np.int64).reshape(-1, 4)

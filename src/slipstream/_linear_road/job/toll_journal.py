@@ -44,7 +44,7 @@ def _are_numbers(row: Any, length: int) -> bool:
 
 
 @dataclass(frozen=True)
-class Batch:
+class TollBatch:
     """A committed batch."""
 
     batch: int
@@ -55,7 +55,7 @@ class Batch:
     detail: Detail
 
     @classmethod
-    def of(cls, line: outputs.Batch, out: Path) -> Batch:
+    def of(cls, line: outputs.Batch, out: Path) -> TollBatch:
         """Decode a line of the journal in ``out``."""
         try:
             detail: Detail = decode_as(Detail, line.detail)
@@ -97,12 +97,12 @@ def response_times(line: outputs.Batch, pace: float) -> dict[str, float]:
     return longest
 
 
-def read_journal(out: Path) -> list[Batch]:
+def read_journal(out: Path) -> list[TollBatch]:
     """Return the committed batches of a job."""
-    return [Batch.of(line, out) for line in outputs.read_journal(out)]
+    return [TollBatch.of(line, out) for line in outputs.read_journal(out)]
 
 
-def last_batch(out: Path) -> Batch | None:
+def last_batch(out: Path) -> TollBatch | None:
     """Return the last committed batch, without reading the rest of the journal."""
     last = outputs.last_batch(out)
-    return None if last is None else Batch.of(last, out)
+    return None if last is None else TollBatch.of(last, out)

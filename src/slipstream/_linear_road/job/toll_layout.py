@@ -9,8 +9,8 @@ from typing import Any
 
 from slipstream._errors import MALFORMED, BadInput
 from slipstream._runtime import job
-from slipstream._runtime.job import FILE, Job
-from slipstream._runtime.partitions import labels
+from slipstream._runtime.job import FILE, JobFile
+from slipstream._runtime.stages.partitions import labels
 from slipstream._tools.strict_json import decode_as
 
 #: version of the bytes that fragments and accounts put into the state store
@@ -45,6 +45,7 @@ class Layout:
     shards: tuple[int, ...]
     partitions: int
     ids: str = NUMBERS  # of vehicles
+    pseudonyms: str = ""  # the fingerprint of their key
 
     @classmethod
     def load_or_create(cls, out: Path, parallel: int, settings: Mapping[str, Any]) -> Layout:
@@ -56,10 +57,10 @@ class Layout:
     @classmethod
     def read(cls, out: Path) -> Layout:
         """Return the layout of the job in a folder."""
-        return cls._of(Job.read(out), out)
+        return cls._of(JobFile.read(out), out)
 
     @classmethod
-    def _of(cls, found: Job, out: Path) -> Layout:
+    def _of(cls, found: JobFile, out: Path) -> Layout:
         try:
             layout = decode_as(cls, {"id": found.id, **found.settings, **found.layout})
             if not layout.fragments or not layout.shards or layout.partitions < 1:

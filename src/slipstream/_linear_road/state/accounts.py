@@ -17,7 +17,7 @@ from slipstream._linear_road.answers import BALANCE, EXPENDITURE, TRAVEL_TIME, A
 from slipstream._linear_road.rules import Rules
 from slipstream._linear_road.state.past_queries import Past
 from slipstream._linear_road.state.toll_fragment import Charges
-from slipstream._runtime.store import Store
+from slipstream._runtime.state.store import Store
 from slipstream._tools.numba_tools import Ints, Longs, compiled
 
 ACCOUNT = Schema("ACCOUNT", (Plain("charged", "i8"), Plain("credits", "i8")))

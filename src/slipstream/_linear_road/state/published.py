@@ -22,7 +22,7 @@ from slipstream._feeds.tuples import SEGMENTS
 from slipstream._linear_road.state.accounts import ACCOUNT
 from slipstream._linear_road.state.cars import CAR_BITS, CELLS, NOWHERE, PAST
 from slipstream._linear_road.state.toll_fragment import SPEED_MINUTES, TollFragment
-from slipstream._runtime.id_numbers import Names, Register
+from slipstream._runtime.state.id_numbers import Names, Register
 from slipstream._tools.numba_tools import Longs
 
 _REPORT = (Plain("time", "i4"), Plain("xway", "i4"), Plain("lane", "u1"), Plain("dir", "u1"), Plain("pos", "i4"))

@@ -16,9 +16,9 @@ import numpy.typing as npt
 from slipstream._cuboid.fragment import EMPTY, Fragment, append_all
 from slipstream._cuboid.log import DeltaLog, compress_rows, decompress_rows
 from slipstream._cuboid.query.access import Ring
-from slipstream._cuboid.query.relations import Arrivals, append_and_show
+from slipstream._cuboid.query.relations import ArrivedTuples, append_and_show
 from slipstream._cuboid.schema import KEY, Schema
-from slipstream._feeds.trains import Train
+from slipstream._feeds.trains import FeedTrain
 from slipstream._feeds.tuples import CLASS_STEP, SEGMENTS
 from slipstream._linear_road.general import SegmentMinute
 from slipstream._linear_road.rules import Rules
@@ -38,7 +38,7 @@ from slipstream._linear_road.state.cars import (
     car_keys,
     compile_for,
 )
-from slipstream._runtime.store import Store
+from slipstream._runtime.state.store import Store
 from slipstream._tools.numba_tools import Bools, Bytes, Ints, Longs
 
 SPEED_MINUTES = 5
@@ -73,14 +73,14 @@ _STATISTICS = np.dtype([("cars", "<i4"), ("speeds", "<f8"), ("accident", "?")])
 
 
 @dataclass
-class Statistics:
+class MinuteStatistics:
     """One minute of all segments."""
 
     minute: Minute
     accident: Bools
 
     @classmethod
-    def blank(cls, expressways: int) -> Statistics:
+    def blank(cls, expressways: int) -> MinuteStatistics:
         """Return statistics without reports."""
         cells = expressways * CELLS
         return cls(Minute(np.zeros(cells, np.int32), np.zeros(cells)), np.zeros(cells, np.bool_))
@@ -99,7 +99,7 @@ class Statistics:
         return compress_rows(rows, _STATISTICS.itemsize)
 
     @classmethod
-    def decode(cls, blob: bytes) -> Statistics:
+    def decode(cls, blob: bytes) -> MinuteStatistics:
         """Decode from bytes."""
         rows = np.frombuffer(decompress_rows(blob, _STATISTICS.itemsize), _STATISTICS)
         cars, speeds, accident = (np.ascontiguousarray(rows[name]) for name in ("cars", "speeds", "accident"))
@@ -114,14 +114,14 @@ class TollFragment:
     cars: Fragment = field(init=False)
     visits: Fragment = field(default_factory=lambda: Fragment(VISITS))
     xways: list[int] = field(default_factory=list)
-    minutes: dict[int, Statistics] = field(default_factory=dict)
+    minutes: dict[int, MinuteStatistics] = field(default_factory=dict)
     stops: Stops = field(default_factory=Stops.none)
     minute: int = 0
     first: int = -1  # the second of the first report, -1 before it
     irregular: list[Irregular] = field(default_factory=list)  # since they were last taken
     keeps_past: bool = False  # of each car, for readers
     shows_arrivals: bool = False  # to continuous queries
-    arrivals: list[Arrivals] = field(default_factory=list)  # since they were last taken
+    arrivals: list[ArrivedTuples] = field(default_factory=list)  # since they were last taken
     _prices: Prices | None = None
     _places: dict[int, int] = field(default_factory=dict)
     _log: DeltaLog = field(default_factory=DeltaLog)
@@ -143,7 +143,7 @@ class TollFragment:
         """The second before which a car's last report has expired."""
         return (self.minute - 1) * 60 - self.terms.forget_after
 
-    def take(self, trains: list[Train]) -> tuple[Entries, Charges]:
+    def take(self, trains: list[FeedTrain]) -> tuple[Entries, Charges]:
         """Process trains of whole seconds, in time order."""
         parts = [(NO_ENTRIES, NO_CHARGES)]
         trains = sorted((train for train in trains if train.vid.size), key=lambda train: train.second)
@@ -157,7 +157,7 @@ class TollFragment:
             *map(np.concatenate, zip(*charges, strict=True))
         )
 
-    def _take_minute(self, trains: list[Train]) -> tuple[Entries, Charges]:
+    def _take_minute(self, trains: list[FeedTrain]) -> tuple[Entries, Charges]:
         time = np.concatenate([np.full(train.vid.size, train.second, np.int32) for train in trains])
         vid, xway, spd, lane_dir, pos = (
             np.concatenate([getattr(train, name) for train in trains])
@@ -234,7 +234,7 @@ class TollFragment:
             "dir": reports.lane_dir >> 3 & 1,
             "pos": reports.pos,
         }
-        self.arrivals.append(Arrivals(plains, rings))
+        self.arrivals.append(ArrivedTuples(plains, rings))
 
     def take_irregular(self) -> Irregular:
         """Return the reports off schedule since the last call."""
@@ -272,7 +272,7 @@ class TollFragment:
         self.stops = self.stops.since((minute - 1) * 60 - self.terms.trip_gap - 1)
         horizon = minute - max(SPEED_MINUTES, self.rules.accident_minutes)
         self.minutes = {number: minute for number, minute in self.minutes.items() if number >= horizon}
-        self.minutes[minute] = Statistics.blank(len(self.xways))
+        self.minutes[minute] = MinuteStatistics.blank(len(self.xways))
         # the accidents of the previous minute were added just now
         self._unsaved |= {self.minute, minute}
         self.minute, self._prices = minute, None
@@ -287,7 +287,7 @@ class TollFragment:
     def _compute_prices(self) -> Prices:
         """Compute Lav, toll and alert of all segments in the current minute."""
         cells = len(self.xways) * CELLS
-        blank = Statistics.blank(len(self.xways))
+        blank = MinuteStatistics.blank(len(self.xways))
         total, known = np.zeros(cells), np.zeros(cells, np.int64)
         for back in range(1, SPEED_MINUTES + 1):
             cars, speeds = self.minutes.get(self.minute - back, blank).minute
@@ -350,7 +350,7 @@ class TollFragment:
         self._places[xway] = local
         self.minute, self.first, self._second = other.minute, other.first, other._second
         for number, theirs in other.minutes.items():
-            mine = self.minutes.setdefault(number, Statistics.blank(0))
+            mine = self.minutes.setdefault(number, MinuteStatistics.blank(0))
             mine.widen(local + 1)
             cells = slice(local * CELLS, (local + 1) * CELLS)
             mine.minute.cars[cells], mine.minute.speeds[cells] = theirs.minute
@@ -389,7 +389,7 @@ class TollFragment:
         fragment = cls(rules, keeps_past=keeps_past)
         fragment._log.load(fragment.cars, cars)
         fragment._visits_log.load(fragment.visits, visits)
-        fragment.minutes = {number: Statistics.decode(blob) for number, blob in minutes.items()}
+        fragment.minutes = {number: MinuteStatistics.decode(blob) for number, blob in minutes.items()}
         fragment.minute = max(fragment.minutes, default=0)
         types = (np.int64, np.int64, np.int32, np.int64, np.int32)
         blobs = dict(notes.items())

@@ -23,7 +23,7 @@ from slipstream._errors import BadArgument, BadInput
 from slipstream._feeds.lane_parcels import DONE, Parcel, Progress, Reject, Released, concat_tuples, reject_rivals
 from slipstream._feeds.parse import Columns, format_lines, select
 from slipstream._feeds.tuples import FIELDS
-from slipstream._runtime.store import Store
+from slipstream._runtime.state.store import Store
 from slipstream._tools.numba_tools import Bools, Longs
 
 MOST_LATENESS = 60

@@ -18,9 +18,9 @@ from slipstream._feeds.lane_parcels import Parcel
 from slipstream._io import chunks
 from slipstream._io.report_packing import VID, NamedParcel, make_fragment_parcels, merge_named
 from slipstream._linear_road.job.toll_layout import Layout
-from slipstream._runtime.id_numbers import MAX_NAMES, Names
-from slipstream._runtime.stage import Stage
-from slipstream._runtime.store import Store
+from slipstream._runtime.stages.stage import Stage
+from slipstream._runtime.state.id_numbers import MAX_NAMES, Names
+from slipstream._runtime.state.store import Store
 
 
 class NameStage(Stage[Names]):

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from slipstream._cuboid import declare
 from slipstream._cuboid.fragment_state import QUERY, as_table, make_empty_rows
-from slipstream._cuboid.query.relations import Arrivals
+from slipstream._cuboid.query.relations import ArrivedTuples
 from slipstream._cuboid.query.sql import Query
 from slipstream._cuboid.schema import KEY, Schema
 from slipstream._cuboid.snapshots import publish
@@ -37,9 +37,9 @@ from slipstream._linear_road.state.published import (
 )
 from slipstream._linear_road.state.toll_fragment import TollFragment
 from slipstream._linear_road.tasks.toll_stages import TRAIN, Hop, encode_matches
-from slipstream._runtime.id_numbers import Register
-from slipstream._runtime.stage import batch_number
-from slipstream._runtime.store import Store
+from slipstream._runtime.stages.stage import batch_number
+from slipstream._runtime.state.id_numbers import Register
+from slipstream._runtime.state.store import Store
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ class PublishingTollStage(TollStage):
         arrivals, state.toll.arrivals = state.toll.arrivals, []
         if (vehicles := state.vehicles) is not None and self._publication.queries:
             arrivals = [
-                Arrivals({**part.plains, KEY: vehicles.number(part.plains[KEY])}, part.rings, vehicles.names)
+                ArrivedTuples({**part.plains, KEY: vehicles.number(part.plains[KEY])}, part.rings, vehicles.names)
                 for part in arrivals
             ]
         shard = self._layout.shards[self._layout.fragments.index(self.key) % len(self._layout.shards)]

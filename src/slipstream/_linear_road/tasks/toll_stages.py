@@ -89,7 +89,7 @@ def divide_by_fragment(tuples: Columns, fragments: Labels, arrived: Longs | None
         yield Hop(fragments[fragment[start]], TRAIN, int(time[start]), int(moment[start]), *trains.encode(train))
 
 
-def decode_trains(hops: Iterable[Hop]) -> list[trains.Train]:
+def decode_trains(hops: Iterable[Hop]) -> list[trains.FeedTrain]:
     """Decode the trains among some hops."""
     return [
         trains.decode(hop.second, hop.reports, hop.requests, hop.payload, hop.arrived)
@@ -176,7 +176,7 @@ def answer_entries(entries: Entries) -> Answers:
     return np.concatenate([tolls, alerts])
 
 
-def _requests(arrived: list[trains.Train]) -> npt.NDArray[np.void]:
+def _requests(arrived: list[trains.FeedTrain]) -> npt.NDArray[np.void]:
     """Return the requests of all trains."""
     counts = [train.requests["vid"].size for train in arrived]
     asked = np.empty(sum(counts), REQUEST)

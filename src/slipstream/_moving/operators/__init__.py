@@ -1,5 +1,5 @@
 """Operators beyond BerlinMOD's, by subject; importing them registers them (``operator_registry``)."""
 
-from slipstream._moving.operators import edits, movement, over_time, shape_operators
+from slipstream._moving.operators import edit_operators, movement_operators, over_time_operators, shape_operators
 
-__all__ = ["edits", "movement", "over_time", "shape_operators"]
+__all__ = ["edit_operators", "movement_operators", "over_time_operators", "shape_operators"]

@@ -9,9 +9,10 @@ import pyarrow as pa
 import shapely
 
 from slipstream._errors import BadArgument
-from slipstream._moving import shapes, types
+from slipstream._moving import types
 from slipstream._moving.columns import Lines, Points, is_text, take_rows
 from slipstream._moving.operator_registry import Found, Result, operator
+from slipstream._moving.space import geometries
 
 
 def _parsed(texts: Any, how: Any, what: str, *, of_bytes: bool = False) -> Found:
@@ -23,12 +24,12 @@ def _parsed(texts: Any, how: Any, what: str, *, of_bytes: bool = False) -> Found
             hint=f"Pass {'bytes' if of_bytes else 'text'}.",
             code="bad-type",
         )
-    found, row = shapes.parse(texts, how, what)
+    found, row = geometries.parse(texts, how, what)
     if what == "point":
-        places = shapes.points(found)
+        places = geometries.points(found)
         return Found(row >= 0, Points(*(np.append(values, np.nan)[row] for values in places)))
     # a row without a shape takes an empty one, the last
-    return Found(row >= 0, take_rows(shapes.lines([*found, shapely.Point()]), row % (len(found) + 1)))
+    return Found(row >= 0, take_rows(geometries.lines([*found, shapely.Point()]), row % (len(found) + 1)))
 
 
 @operator(types.REGION)
@@ -64,10 +65,10 @@ def _point_from_wkt(text: str) -> Result:
 @operator(types.TEXT)
 def _line_to_wkt(line: Lines) -> Result:
     """A line as WKT, a MULTILINESTRING."""
-    return pa.array(shapes.to_wkt(line, closed=False), pa.string())
+    return pa.array(geometries.to_wkt(line, closed=False), pa.string())
 
 
 @operator(types.TEXT)
 def _region_to_wkt(region: Lines) -> Result:
     """A region as WKT, a POLYGON or MULTIPOLYGON."""
-    return pa.array(shapes.to_wkt(region, closed=True), pa.string())
+    return pa.array(geometries.to_wkt(region, closed=True), pa.string())

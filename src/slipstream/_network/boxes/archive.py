@@ -25,10 +25,10 @@ from slipstream._feeds.trip import EXIT_LANE
 from slipstream._io.formats.decoding import TYPES
 from slipstream._network.algebra import Network, Node, Schema
 from slipstream._network.boxes.operators import KeyedTable, Operator, State, register, require
-from slipstream._network.boxes.window_functions import nulls
+from slipstream._network.boxes.windows.window_functions import nulls
 from slipstream._network.column_types import plain_type
 from slipstream._network.flow import Train
-from slipstream._runtime.store import Store
+from slipstream._runtime.state.store import Store
 from slipstream._tools.numba_tools import Bools, Longs
 
 Array = npt.NDArray[Any]

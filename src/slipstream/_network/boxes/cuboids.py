@@ -23,7 +23,7 @@ from slipstream._cuboid.fragment import EMPTY
 from slipstream._cuboid.fragment_state import QUERY, FragmentState, make_empty_rows
 from slipstream._cuboid.query import stream_functions
 from slipstream._cuboid.query.access import Ring
-from slipstream._cuboid.query.relations import Arrivals, cast_values
+from slipstream._cuboid.query.relations import ArrivedTuples, cast_values
 from slipstream._cuboid.query.sql import Part, Query
 from slipstream._cuboid.query.stream_functions import Pattern
 from slipstream._cuboid.schema import AST, KEY, Schema
@@ -32,10 +32,10 @@ from slipstream._errors import BadInput
 from slipstream._feeds.text_ids import are_valid
 from slipstream._network.boxes import operators
 from slipstream._network.boxes.operators import Operator, require
-from slipstream._network.boxes.window_functions import NULL_INTEGER, nulls
+from slipstream._network.boxes.windows.window_functions import NULL_INTEGER, nulls
 from slipstream._network.flow import LIST, Array, Train
-from slipstream._runtime.id_numbers import Names
-from slipstream._runtime.store import Store
+from slipstream._runtime.state.id_numbers import Names
+from slipstream._runtime.state.store import Store
 from slipstream._tools.numba_tools import Bools, Longs, compiled
 
 NUMBERS = ("integer", "float", "boolean")
@@ -76,13 +76,13 @@ class KeptCuboid:
             self.before[self.were_there] = fragment.parts.rows.take(rows[self.were_there])
         self.fragment_state.append(keys, columns, show=self.is_read)
 
-    def arrivals(self, count: int) -> Arrivals | None:
+    def arrivals(self, count: int) -> ArrivedTuples | None:
         """The tuples that were appended last, of which there must be ``count``."""
         found = self.fragment_state.arrivals
         assert (found.size if found else 0) == count
         return found
 
-    def as_of(self, given: Array, moments: Longs, stamps: Longs) -> tuple[Bools, Arrivals]:
+    def as_of(self, given: Array, moments: Longs, stamps: Longs) -> tuple[Bools, ArrivedTuples]:
         """Which keys were known at their moments, and how those looked then.
 
         ``stamps`` are the moments of the tuples that were taken last. Both ascend.
@@ -103,12 +103,12 @@ class KeptCuboid:
         now = self._show_rows(held, rows)
         return known, _put(_put(now, first, self._show_rows(self.before)), latest, arrivals)
 
-    def _show_rows(self, held: npt.NDArray[np.void], rows: Array | None = None) -> Arrivals:
+    def _show_rows(self, held: npt.NDArray[np.void], rows: Array | None = None) -> ArrivedTuples:
         """Some rows as a query sees them."""
         taken = held if rows is None else held.take(rows)
         rings = {a.name: Ring(taken[a.name], taken[a.count]) for a in self.schema.attributes if isinstance(a, AST)}
         plains = {a.name: taken[a.name] for a in self.schema.attributes if not isinstance(a, AST)}
-        return Arrivals({KEY: taken[KEY], **plains}, rings, self.fragment_state.fragment.names)
+        return ArrivedTuples({KEY: taken[KEY], **plains}, rings, self.fragment_state.fragment.names)
 
     def save(self, stores: Sequence[Store], batch: int) -> None:
         """Write what changed."""
@@ -159,7 +159,7 @@ def _find_latest(codes: Longs, stamps: Longs, wanted: Longs, moments: Longs, cou
     return latest, earliest
 
 
-def _put(into: Arrivals, places: Longs, given: Arrivals) -> Arrivals:
+def _put(into: ArrivedTuples, places: Longs, given: ArrivedTuples) -> ArrivedTuples:
     """Replace rows by those of another view, where ``places`` has an index."""
     here = np.flatnonzero(places >= 0)
     at = places[here]
@@ -168,7 +168,7 @@ def _put(into: Arrivals, places: Longs, given: Arrivals) -> Arrivals:
         name: Ring(*(_replace(old, here, new[at]) for old, new in zip(ring, given.ring(name), strict=True)))
         for name, ring in into.rings.items()
     }
-    return Arrivals(plains, rings, into.names)
+    return ArrivedTuples(plains, rings, into.names)
 
 
 def _replace(column: Array, here: Longs, values: Array) -> Array:

@@ -48,7 +48,7 @@ from slipstream._network.column_types import plain_type, spark_type
 from slipstream._network.flow import LIST, Train, count_ties, sort_train
 from slipstream._network.state.groups import Groups
 from slipstream._network.state.tracked_tables import FLOAT, INTEGER, TEXT, StateTable
-from slipstream._runtime.store import Store
+from slipstream._runtime.state.store import Store
 from slipstream._tools.numba_tools import Longs, compiled
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -190,7 +190,7 @@ def _choose_kind(type_: str) -> str:
 _TABLES = (KeyedTable, RowTable)
 
 
-class Kept(Protocol):
+class StoredState(Protocol):
     """State with its own representation and its own stores, such as a cuboid's fragment."""
 
     @property
@@ -210,7 +210,7 @@ class Kept(Protocol):
         """Its rows, and the bytes they take."""
 
 
-State: TypeAlias = Mapping[str, Any]  # of KeyedTable, RowTable or Kept
+State: TypeAlias = Mapping[str, Any]  # of KeyedTable, RowTable or StoredState
 
 
 @dataclass
@@ -225,7 +225,7 @@ class OperatorState:
         return [part.table for part in self.parts.values() if isinstance(part, _TABLES)]
 
     @property
-    def kept(self) -> dict[str, Kept]:
+    def kept(self) -> dict[str, StoredState]:
         """The parts with their own stores."""
         return {name: part for name, part in self.parts.items() if not isinstance(part, _TABLES)}
 
@@ -498,7 +498,7 @@ def emits_at_end(box: Any) -> bool:
     return isinstance(box, Operator) and type(box).finish is not Operator.finish
 
 
-def list_stores(states: Mapping[str, Any]) -> Iterable[tuple[str, Kept]]:
+def list_stores(states: Mapping[str, Any]) -> Iterable[tuple[str, StoredState]]:
     """The parts of boxes' state that have their own stores, by the names of these."""
     for box, state in states.items():
         if isinstance(state, OperatorState):

@@ -19,22 +19,22 @@ from uuid import uuid4
 
 from slipstream._errors import BadArgument, BadInput
 from slipstream._network.algebra import TYPES, Arc
-from slipstream._network.boxes.window_functions import encode_table
+from slipstream._network.boxes.windows.window_functions import encode_table
 from slipstream._network.column_types import DELIVERED_TYPES
 from slipstream._network.planning.plan import Plan, plan
 from slipstream._network.planning.stages import Stages, output_keys
 from slipstream._network.quality.shedding import Marker
 from slipstream._network.schemas import Checked
 from slipstream._network.sql.projection import project
-from slipstream._network.state.stored import StoredTable, store_tables
+from slipstream._network.state.stored import TableInFiles, store_tables
 from slipstream._network.tasks import train_intake
 from slipstream._network.tasks.operators_in_spark import Carrier, SuperboxStage, TupleCounter, Unpacker
 from slipstream._network.tasks.parcels import COLUMNS
 from slipstream._network.tasks.sink import COLUMNS as REPORT_COLUMNS
 from slipstream._network.tasks.sink import Sink
 from slipstream._network.tasks.superbox import Superbox
-from slipstream._runtime import state_cache
-from slipstream._runtime.deferred import DeferredStage
+from slipstream._runtime.stages.deferred import DeferredStage
+from slipstream._runtime.state import state_cache
 from slipstream._spark.session import stateful_settings, with_settings
 from slipstream._tools.files import temporary
 
@@ -168,7 +168,7 @@ def _delivered_columns(plan: Plan) -> str:
     return ", ".join(f"`{name}` {type_}" for name, type_ in columns.items())
 
 
-def _store_tables(checked: Checked, tables: Mapping[str, DataFrame], folder: Path) -> Mapping[str, StoredTable]:
+def _store_tables(checked: Checked, tables: Mapping[str, DataFrame], folder: Path) -> Mapping[str, TableInFiles]:
     """The stored tables, as files that tasks map into memory."""
     found = {}
     for table in checked.network.tables:

@@ -29,14 +29,14 @@ from slipstream._network.algebra import (
     Schema,
     Union,
 )
-from slipstream._network.boxes.aggregate import AggregateKernel
-from slipstream._network.boxes.clocked import ClockedKernel
-from slipstream._network.boxes.kernels import ON, TS, BSortKernel, JoinKernel, Kernel
-from slipstream._network.boxes.latest import LatestKernel
 from slipstream._network.boxes.operators import Operator
-from slipstream._network.boxes.resample import ResampleKernel
-from slipstream._network.boxes.running_aggregates import RunningKernel
-from slipstream._network.boxes.window_functions import Function
+from slipstream._network.boxes.windows.aggregate import AggregateKernel
+from slipstream._network.boxes.windows.clocked import ClockedKernel
+from slipstream._network.boxes.windows.kernels import ON, TS, BSortKernel, JoinKernel, Kernel
+from slipstream._network.boxes.windows.latest import LatestKernel
+from slipstream._network.boxes.windows.resample import ResampleKernel
+from slipstream._network.boxes.windows.running_aggregates import RunningKernel
+from slipstream._network.boxes.windows.window_functions import Function
 from slipstream._network.schemas import Checked, join_columns, latest_columns, own_type
 from slipstream._network.sql import box_expressions
 
@@ -45,7 +45,7 @@ _MOST_WAYS = 2000
 
 
 @dataclass(frozen=True)
-class Layout:
+class TupleForm:
     """The form in which tuples are sent to or from one place: each column's expression and type."""
 
     id: int
@@ -66,10 +66,10 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Delivery:
+class Recipient:
     """A place that receives tuples: a side of a box or an output, with the paths that lead to it."""
 
-    layout: Layout
+    layout: TupleForm
     level: int
     paths: tuple[Way, ...]
     name: str
@@ -89,8 +89,8 @@ class Runner:
 
     node: Node
     kernel: Kernel | None
-    sides: tuple[Delivery, ...]
-    origin: Layout
+    sides: tuple[Recipient, ...]
+    origin: TupleForm
     results: tuple[str, ...]
     leading: int | None = None
 
@@ -111,9 +111,9 @@ class Plan:
 
     checked: Checked
     levels: dict[str, int]
-    origins: dict[Arc, Layout] = field(default_factory=dict)
+    origins: dict[Arc, TupleForm] = field(default_factory=dict)
     runners: list[Runner] = field(default_factory=list)
-    outputs: dict[str, Delivery] = field(default_factory=dict)
+    outputs: dict[str, Recipient] = field(default_factory=dict)
 
     def at_origin(self, name: str, way: Way) -> str | None:
         """The column at the beginning of a way that a column at its end is, if it is one unchanged."""
@@ -138,7 +138,7 @@ class Plan:
         return max(self.levels.values(), default=0)
 
     @property
-    def deliveries(self) -> Iterable[Delivery]:
+    def deliveries(self) -> Iterable[Recipient]:
         """All places that receive tuples."""
         return [*(side for runner in self.runners for side in runner.sides), *self.outputs.values()]
 
@@ -196,7 +196,7 @@ class _Planner:
 
     def _origin(self, arc: Arc) -> None:
         schema = self._checked.schemas[arc]
-        self._plan.origins[arc] = Layout(self._next_id(), {name: name for name in schema}, schema)
+        self._plan.origins[arc] = TupleForm(self._next_id(), {name: name for name in schema}, schema)
 
     def _paths(self, arc: Arc) -> tuple[Way, ...]:
         """All ways to an arc, in the order of precedence in a Union."""
@@ -212,12 +212,12 @@ class _Planner:
 
     def _delivery(
         self, arc: Arc, name: str, columns: dict[str, str | None], level: int, group_by: tuple[str, ...]
-    ) -> Delivery:
+    ) -> Recipient:
         """``columns``: name -> expression, None when it is the column of that name."""
         schema = self._checked.schemas[arc]
         texts = {name: box_expressions.column(name) if text is None else text for name, text in columns.items()}
         types = {name: own_type(text, schema) or self._type(text, schema) for name, text in texts.items()}
-        return Delivery(Layout(self._next_id(), texts, types), level, self._paths(arc), name, group_by)
+        return Recipient(TupleForm(self._next_id(), texts, types), level, self._paths(arc), name, group_by)
 
     def _type(self, text: str, schema: Schema) -> str:
         return self._checked.type_of(text, schema)
@@ -232,7 +232,7 @@ class _Planner:
                 return self._lookup(node, origin)
             case Operator():
                 return self._operator(node, origin)
-        made: dict[type[Any], Callable[[Node, Any, Layout], Runner]] = {
+        made: dict[type[Any], Callable[[Node, Any, TupleForm], Runner]] = {
             BSort: self._bsort,
             Join: self._join,
             Resample: self._resample,
@@ -241,18 +241,18 @@ class _Planner:
         }
         return made[type(node.box)](node, node.box, origin)
 
-    def _side(self, node: Node, side: int, columns: dict[str, str | None], group_by: tuple[str, ...]) -> Delivery:
+    def _side(self, node: Node, side: int, columns: dict[str, str | None], group_by: tuple[str, ...]) -> Recipient:
         delivery = self._delivery(node.inputs[side], node.name, columns, self._plan.levels[node.name], group_by)
         return replace(delivery, side=side)
 
-    def _bsort(self, node: Node, box: BSort, origin: Layout) -> Runner:
+    def _bsort(self, node: Node, box: BSort, origin: TupleForm) -> Runner:
         payload = {f"p_{name}": box_expressions.column(name) for name in origin.columns}
         columns: dict[str, str | None] = {**_list_order_columns(box.order), **payload}
         side = self._side(node, 0, columns, box.order.group_by)
         kernel = BSortKernel(_types(side), box.order.slack, _groups(box.order), tuple(payload))
         return Runner(node, kernel, (side,), origin, tuple(payload))
 
-    def _aggregate(self, node: Node, box: Aggregate, origin: Layout) -> Runner:
+    def _aggregate(self, node: Node, box: Aggregate, origin: TupleForm) -> Runner:
         bound, arguments = _bound(box.functions)
         by_tuple = box.order.on == TUP
         side = self._side(node, 0, _list_order_columns(box.order) | arguments, box.order.group_by)
@@ -269,7 +269,7 @@ class _Planner:
         )
         return Runner(node, kernel, (side,), origin, (*_groups(box.order), "start", *(f.name for f in bound)))
 
-    def _clocked(self, node: Node, box: Aggregate, origin: Layout) -> Runner:
+    def _clocked(self, node: Node, box: Aggregate, origin: TupleForm) -> Runner:
         bound, arguments = _bound(box.functions)
         side = self._side(node, 0, _list_order_columns(box.order) | arguments, box.order.group_by)
         # the clock closes windows of all groups, wherever they are
@@ -280,7 +280,7 @@ class _Planner:
         kernel = ClockedKernel(_types(side), box.order.slack, groups, box.size, box.advance, bound, "start")
         return Runner(node, kernel, (side, clock), origin, (*groups, "start", *(f.name for f in bound)), leading=1)
 
-    def _latest(self, node: Node, box: Latest, origin: Layout) -> Runner:
+    def _latest(self, node: Node, box: Latest, origin: TupleForm) -> Runner:
         payload: tuple[list[str], list[str]] = ([], [])
         sides = []
         for side in (0, 1):
@@ -296,7 +296,7 @@ class _Planner:
         kernel = LatestKernel(types, names, box.before, (tuple(payload[0]), tuple(payload[1])))
         return Runner(node, kernel, tuple(sides), origin, (*payload[0], *payload[1]), leading=0)
 
-    def _running(self, node: Node, box: Running, origin: Layout) -> Runner:
+    def _running(self, node: Node, box: Running, origin: TupleForm) -> Runner:
         bound, arguments = _bound(box.functions)
         payload = {f"p_{name}": box_expressions.column(name) for name in self._checked.inputs(node)[0]}
         keys: dict[str, str | None] = {f"g{i}": box_expressions.column(name) for i, name in enumerate(box.group_by)}
@@ -304,7 +304,7 @@ class _Planner:
         kernel = RunningKernel(_types(side), tuple(keys), tuple(payload), bound)
         return Runner(node, kernel, (side,), origin, (*payload, *(f.name for f in bound)))
 
-    def _join(self, node: Node, box: Join, origin: Layout) -> Runner:
+    def _join(self, node: Node, box: Join, origin: TupleForm) -> Runner:
         assert box.left is not None
         assert box.right is not None
         assert box.size is not None
@@ -330,7 +330,7 @@ class _Planner:
         )
         return Runner(node, kernel, tuple(sides), origin, (*payload[0], *payload[1]))
 
-    def _resample(self, node: Node, box: Resample, origin: Layout) -> Runner:
+    def _resample(self, node: Node, box: Resample, origin: TupleForm) -> Runner:
         bound, arguments = _bound(box.functions)
         is_grouped = bool(box.right.group_by)
         left = replace(self._side(node, 0, _list_order_columns(box.left), ()), everywhere=is_grouped)
@@ -344,7 +344,7 @@ class _Planner:
         kernel = ResampleKernel(types, slack, _groups(box.right), box.size, box.lag, bound, "start")
         return Runner(node, kernel, tuple(sides), origin, (*_groups(box.right), "start", *(f.name for f in bound)))
 
-    def _operator(self, node: Node, origin: Layout) -> Runner:
+    def _operator(self, node: Node, origin: TupleForm) -> Runner:
         key, asking = self._keys(node)
         sides = tuple(
             self._side(node, side, dict.fromkeys(schema), asking if side and _borrows(node) else key)
@@ -385,7 +385,7 @@ class _Planner:
                 return False
         return True
 
-    def _lookup(self, node: Node, origin: Layout) -> Runner:
+    def _lookup(self, node: Node, origin: TupleForm) -> Runner:
         stream = 1 - (self._checked.table_side(node) or 0)
         columns: dict[str, str | None] = dict.fromkeys(self._checked.inputs(node)[stream])
         return Runner(node, None, (self._side(node, stream, columns, ()),), origin, ())
@@ -395,7 +395,7 @@ def _borrows(node: Node) -> bool:
     return isinstance(node.box, Operator) and node.box.borrows
 
 
-def _types(side: Delivery) -> dict[str, str]:
+def _types(side: Recipient) -> dict[str, str]:
     """The types of a kernel's input on a side."""
     return {TS: "integer", **side.layout.types}
 

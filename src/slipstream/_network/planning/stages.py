@@ -20,7 +20,7 @@ from typing import TypeAlias
 from slipstream._errors import BadArgument
 from slipstream._network.algebra import Aggregate, Join, Latest, Resample
 from slipstream._network.boxes.operators import Operator
-from slipstream._network.planning.plan import Delivery, Plan, Runner, Way
+from slipstream._network.planning.plan import Plan, Recipient, Runner, Way
 from slipstream._network.schemas import join_columns, latest_columns
 from slipstream._network.sql.translation import Translations
 
@@ -137,7 +137,7 @@ class _StagePlanner:
             found[name] = keys.pop() if len(keys) == 1 else ()
         return found
 
-    def _find_key(self, chain: Chain, delivery: Delivery) -> tuple[str, ...]:
+    def _find_key(self, chain: Chain, delivery: Recipient) -> tuple[str, ...]:
         before = self._runners.get(chain[0].origin.origin)
         if before is None:
             return ()
@@ -153,7 +153,7 @@ class _StagePlanner:
 
     # --- what is upstream
 
-    def _chains(self, delivery: Delivery) -> Iterator[Chain]:
+    def _chains(self, delivery: Recipient) -> Iterator[Chain]:
         """All ways to a delivery from sources and stateful boxes."""
         for way in delivery.paths:
             origin = self._runners.get(way.origin.origin)
@@ -166,12 +166,12 @@ class _StagePlanner:
         """Return the stage from which tuples arrive; 0 for sources."""
         return self._made.of.get(chain[0].origin.origin, 0)
 
-    def _cuts(self, chain: Chain, delivery: Delivery) -> int:
+    def _cuts(self, chain: Chain, delivery: Recipient) -> int:
         """How often tuples pass through Spark on a chain."""
         ends = [self._runners[way.origin.origin].sides[0] for way in chain[1:]]
         return sum(len(self._translations.cuts(end, way)) for way, end in zip(chain, [*ends, delivery], strict=True))
 
-    def _find_stage_after(self, chain: Chain, delivery: Delivery) -> int:
+    def _find_stage_after(self, chain: Chain, delivery: Recipient) -> int:
         """The first stage that can receive the tuples of a chain."""
         return max(self._stage_before(chain) + (self._cuts(chain, delivery) > 0), 1)
 
@@ -199,10 +199,10 @@ class _StagePlanner:
             order = list(runners)
         return [name for name in order if name in runners]
 
-    def _inputs(self, runner: Runner) -> list[tuple[Chain, Delivery]]:
+    def _inputs(self, runner: Runner) -> list[tuple[Chain, Recipient]]:
         return [(chain, side) for side in runner.sides for chain in self._chains(side)]
 
-    def _questions(self, runner: Runner) -> list[tuple[Chain, Delivery]]:
+    def _questions(self, runner: Runner) -> list[tuple[Chain, Recipient]]:
         """How other boxes are asked about the state of a box, except by what is behind it."""
         name = runner.node.name
         takers = (self._runners.get(node.name) for node in self._plan.checked.network.consumers(name))
@@ -238,7 +238,7 @@ class _StagePlanner:
         origin = self._runners.get(chain[0].origin.origin)
         return origin is None or origin.node.name in self._made.of
 
-    def _home(self, runner: Runner, side: Delivery, stage: int, places: tuple[int, ...]) -> Home:
+    def _home(self, runner: Runner, side: Recipient, stage: int, places: tuple[int, ...]) -> Home:
         if side.everywhere:
             return Home(stage, everywhere=bool(places))
         names = side.group_by if runner.kernel is None else [f"g{place}" for place in range(len(runner.group_by))]
@@ -263,14 +263,14 @@ class _StagePlanner:
                 code="bad-network",
             )
 
-    def _places_inside(self, inside: list[tuple[Chain, Delivery]]) -> tuple[int, ...] | None:
+    def _places_inside(self, inside: list[tuple[Chain, Recipient]]) -> tuple[int, ...] | None:
         """Which groups of a box are the key of the boxes before it in their stage; None if there is no such key."""
         if self._made.parallel == 1:
             return ()
         found = {self._places_on(chain, side) for chain, side in inside}
         return found.pop() if len(found) == 1 else None
 
-    def _places_on(self, chain: Chain, side: Delivery) -> tuple[int, ...] | None:
+    def _places_on(self, chain: Chain, side: Recipient) -> tuple[int, ...] | None:
         before = self._runners[chain[0].origin.origin]
         if side.everywhere:
             return None  # other partitions would not hear of it in this stage
@@ -293,7 +293,7 @@ class _StagePlanner:
         side, column = join_columns(*self._plan.checked.inputs(runner.node))[name]
         return column if side == runner.sides[0].side else None
 
-    def _gather(self, delivery: Delivery) -> Home:
+    def _gather(self, delivery: Recipient) -> Home:
         """The home of an output whose tuples are numbered: one partition."""
         chains = list(self._chains(delivery))
         stage = max(self._find_stage_after(chain, delivery) for chain in chains)

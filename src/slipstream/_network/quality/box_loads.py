@@ -21,16 +21,16 @@ BOXES, SPAN = "boxes", "boxes_ms"
 _EVERY_MS = 2_000
 
 
-class BoxLoad(NamedTuple):
+class BoxWork(NamedTuple):
     """The milliseconds that a box worked, and the rows and bytes of its state."""
 
     ms: float = 0.0
     rows: int = 0
     bytes: int = 0
 
-    def __add__(self, other: Any) -> BoxLoad:
+    def __add__(self, other: Any) -> BoxWork:
         """The load of two partitions."""
-        return BoxLoad(*(one + two for one, two in zip(self, other, strict=True)))
+        return BoxWork(*(one + two for one, two in zip(self, other, strict=True)))
 
 
 @dataclass
@@ -51,10 +51,10 @@ class LoadSummary:
         >>> summary.add([{"over": [2.5, 9, 72]}], 12_000)
         {'boxes': {'over': [4.5, 9, 72]}, 'boxes_ms': 2000}
         """
-        batch: dict[str, BoxLoad] = {}
+        batch: dict[str, BoxWork] = {}
         for partition in partitions:
             for name, load in partition.items():
-                batch[name] = batch.get(name, BoxLoad()) + load
+                batch[name] = batch.get(name, BoxWork()) + load
         if not batch:
             return {}
         for name, load in batch.items():

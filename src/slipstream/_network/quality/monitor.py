@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from slipstream._io.outputs import Batch, read_journal
-from slipstream._network.algebra import Network, Output
+from slipstream._network.algebra import Network, NetworkOutput
 from slipstream._network.quality.qos import DELAY, Graph
 from slipstream._tools.quantiles import quantiles
 
@@ -80,7 +80,7 @@ class Monitor:
     """The monitor of one run, in its folder."""
 
     folder: Path
-    outputs: tuple[Output, ...]
+    outputs: tuple[NetworkOutput, ...]
 
     def line(
         self,
@@ -156,7 +156,7 @@ def _counts(measured: Measured, now: int) -> dict[str, Any]:
     return {"tuples": measured.tuples} | {name: micros / 1e6 for name, micros in seconds.items()}
 
 
-def _line(output: Output, measured: Measured, now: int, delivered: float) -> dict[str, Any]:
+def _line(output: NetworkOutput, measured: Measured, now: int, delivered: float) -> dict[str, Any]:
     quality, delays = output.quality, [(now - arrival) / 1e6 for arrival in measured.arrivals]
     utilities = {"delay": _mean(quality.delay, delays), "drop": quality.drop.at(delivered)}
     if quality.value and measured.values:

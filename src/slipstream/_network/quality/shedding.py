@@ -48,7 +48,7 @@ MAX_PLACES = 62
 
 
 @dataclass(frozen=True)
-class Place:
+class DropPlace:
     """A place where tuples can be dropped: the arc into one side of a box, or into an output."""
 
     arc: Arc
@@ -65,42 +65,42 @@ class Place:
 class Shedding:
     """The share to drop at each place, and what that leaves of each output."""
 
-    shares: dict[Place, float]
+    shares: dict[DropPlace, float]
     delivered: dict[str, float]
     utility: float
     analysis: Analysis
 
 
-def places(network: Network) -> tuple[Place, ...]:
+def places(network: Network) -> tuple[DropPlace, ...]:
     """The places where tuples can be dropped: heads of the outputs' own branches, then the arcs out of the sources."""
     found = [place for output in network.outputs for place in own_branches(network, output.name)]
     for source in network.sources:
         for node in network.consumers(source.name):
             for side, arc in enumerate(node.inputs):
                 if arc.origin == source.name:
-                    found.append(Place(arc, node.name, side))
+                    found.append(DropPlace(arc, node.name, side))
     # a box that borrows the state of the one before it must see all tuples that this one processed
     borrows = {node.name for node in network.nodes if isinstance(node.box, Operator) and node.box.borrows}
     found = [place for place in found if place.is_output or place.side or place.taker not in borrows]
     return tuple(dict.fromkeys(found))[:MAX_PLACES]
 
 
-def own_branches(network: Network, output: str) -> tuple[Place, ...]:
+def own_branches(network: Network, output: str) -> tuple[DropPlace, ...]:
     """The furthest places upstream of an output after which everything serves only that output."""
     nodes = {node.name: node for node in network.nodes}
     tables = {table.name for table in network.tables}
 
-    def climb(place: Place) -> Iterator[Place]:
+    def climb(place: DropPlace) -> Iterator[DropPlace]:
         node = nodes.get(place.arc.origin)
         if node is None or _audience(network, node.name) != {output}:
             yield place
             return
         for side, arc in enumerate(node.inputs):
             if arc.origin not in tables:
-                yield from climb(Place(arc, node.name, side))
+                yield from climb(DropPlace(arc, node.name, side))
 
     end = next(o for o in network.outputs if o.name == output)
-    return tuple(dict.fromkeys(climb(Place(end.arc, output, is_output=True))))
+    return tuple(dict.fromkeys(climb(DropPlace(end.arc, output, is_output=True))))
 
 
 def _audience(network: Network, origin: str) -> set[str]:
@@ -120,7 +120,7 @@ def plan(
     shares = dict.fromkeys(places(checked.network), 0.0)
     full = analyse(checked, statistics, rates, cores=math.inf)
 
-    def tried(wanted: Mapping[Place, float]) -> Shedding:
+    def tried(wanted: Mapping[DropPlace, float]) -> Shedding:
         dropped = {(place.taker, place.side, place.is_output): share for place, share in wanted.items()}
         found = analyse(checked, statistics, rates, cores=cores, headroom=headroom, dropped=dropped)
         delivered = {name: found.outputs[name] / rate if rate else 1.0 for name, rate in full.outputs.items()}
@@ -158,7 +158,7 @@ def plan_evenly(
     return Shedding(everywhere, delivered, total_utility(checked.network, delivered), fits)
 
 
-def delivered_shares(checked: Checked, wanted: Sequence[Place], shares: Mapping[str, float]) -> dict[str, float]:
+def delivered_shares(checked: Checked, wanted: Sequence[DropPlace], shares: Mapping[str, float]) -> dict[str, float]:
     """The share of each output that drops at places (by their text) leave, as far as the network determines it."""
     rates = {source.name: 1.0 for source in checked.network.sources}
     dropped = {(p.taker, p.side, p.is_output): shares.get(str(p), 0.0) for p in wanted}
@@ -171,7 +171,9 @@ def total_utility(network: Network, delivered: Mapping[str, float]) -> float:
     return sum(output.quality.drop.at(delivered[output.name]) for output in network.outputs)
 
 
-def stamp(train: pa.Table, wanted: Sequence[Place], shares: Mapping[str, float], values: Mapping[str, Any]) -> pa.Table:
+def stamp(
+    train: pa.Table, wanted: Sequence[DropPlace], shares: Mapping[str, float], values: Mapping[str, Any]
+) -> pa.Table:
     """Mark in a train which of its tuples to drop where.
 
     ``wanted`` numbers the places, ``shares`` has the share to drop at each, by its text. For places that shed by value,
@@ -203,7 +205,7 @@ def _choose(train: pa.Table, share: float, value: tuple[str, Graph] | None) -> B
     return chosen
 
 
-def drop_unused(stamped: pa.Table, network: Network, source: str, wanted: Sequence[Place]) -> pa.Table:
+def drop_unused(stamped: pa.Table, network: Network, source: str, wanted: Sequence[DropPlace]) -> pa.Table:
     """The tuples of a stamped train that are not dropped on every way out of the source."""
     ways = takers(network, source)
     bits = [bit for bit, place in enumerate(wanted) if (place.taker, place.side, place.is_output) in ways]
@@ -213,7 +215,7 @@ def drop_unused(stamped: pa.Table, network: Network, source: str, wanted: Sequen
     return stamped.filter(pa.array((stamped[SHED].to_numpy() & everywhere) != everywhere))
 
 
-def value_graphs(network: Network, wanted: Sequence[Place]) -> dict[str, tuple[str, Graph]]:
+def value_graphs(network: Network, wanted: Sequence[DropPlace]) -> dict[str, tuple[str, Graph]]:
     """The places that can shed by value: their output has a value graph, and their arc is a source's."""
     found = {}
     sources = {source.name: source for source in network.sources}
@@ -249,7 +251,7 @@ class Marker:
         return marked, count_dropped(marked, wanted)
 
 
-def count_dropped(stamped: pa.Table, wanted: Sequence[Place]) -> dict[str, int]:
+def count_dropped(stamped: pa.Table, wanted: Sequence[DropPlace]) -> dict[str, int]:
     """Count the tuples of a stamped train that are dropped at each place."""
     mask = stamped[SHED].to_numpy()
     lost = {str(place): int(((mask >> bit) & 1).sum()) for bit, place in enumerate(wanted)}

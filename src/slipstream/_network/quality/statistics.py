@@ -19,15 +19,15 @@ import pyarrow as pa
 
 from slipstream._network import box_functions
 from slipstream._network.algebra import TYPES, Arc, Filter, Join, Map, Node, Schema, Union
-from slipstream._network.boxes.kernels import ARRIVAL, INSTANT, TS, Released
 from slipstream._network.boxes.operators import Operator, State, run
-from slipstream._network.boxes.window_functions import Values, encode_column, encode_table, nulls
+from slipstream._network.boxes.windows.kernels import ARRIVAL, INSTANT, TS, Released
+from slipstream._network.boxes.windows.window_functions import Values, encode_column, encode_table, nulls
 from slipstream._network.column_types import spark_schema
 from slipstream._network.flow import Train
 from slipstream._network.planning.plan import Runner, plan
 from slipstream._network.schemas import join_columns
 from slipstream._network.state.groups import Columns
-from slipstream._network.state.stored import Table
+from slipstream._network.state.stored import StoredTable
 from slipstream._network.tasks.superbox import Superbox
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class _Meter:
     def _collect_stored(self) -> box_functions.Stored:
         """The tables that users' functions read."""
         wanted = {name for function in box_functions.with_tables() for name in box_functions.find_tables(function)}
-        found: dict[str, Table] = {}
+        found: dict[str, StoredTable] = {}
         for table in self._checked.network.tables:
             if table.name in wanted and table.name in self._tables:
                 rows = self._tables[table.name].orderBy(*table.schema).toArrow()

@@ -24,8 +24,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from slipstream._io.train_files import last_arrival
 from slipstream._network.algebra import ConnectionPoint
-from slipstream._network.running.train_folder import last_arrival, stamp_time
+from slipstream._network.running.train_folder import stamp_time
 from slipstream._tools.files.staging import atomic_write
 
 _NAME = re.compile(r"train-(?P<last>\d{8})(?:-since-(?P<first>\d{8}))?\.parquet")

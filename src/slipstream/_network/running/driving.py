@@ -16,7 +16,7 @@ from slipstream._network.quality.monitor import delay_limits, longest_delays, mo
 from slipstream._network.running.failures import query_errors
 from slipstream._network.running.run_folder import ALL, KIND, Execution
 from slipstream._runtime import job
-from slipstream._runtime.following import FollowedJob
+from slipstream._runtime.watching.following import FollowedJob
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

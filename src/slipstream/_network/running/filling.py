@@ -133,7 +133,7 @@ def open_existing(out: Path, network: Network) -> Execution | None:
 def _is_unfinished(out: Path) -> bool:
     """Whether an earlier start was killed while it created the folder."""
     laid_out = any((out / name).exists() for name in (FILE, CHECKPOINT, JOURNAL))
-    return (out / job.FILE).exists() and not laid_out and job.Job.read(out).kind == KIND
+    return (out / job.FILE).exists() and not laid_out and job.JobFile.read(out).kind == KIND
 
 
 def is_run(where: str) -> bool:

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from slipstream._io import outputs
+from slipstream._io.train_files import TS
 from slipstream._network.algebra import Schema
 from slipstream._network.column_types import DELIVERED_TYPES
-from slipstream._network.running.train_folder import SEQ, SHED, TS
+from slipstream._network.running.train_folder import SEQ, SHED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

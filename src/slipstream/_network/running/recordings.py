@@ -17,8 +17,9 @@ from pyarrow import csv
 from slipstream._errors import BadArgument, BadInput
 from slipstream._feeds.run import Run
 from slipstream._io.required_inputs import check_given
+from slipstream._io.train_files import TS
 from slipstream._network.algebra import Network, Schema
-from slipstream._network.running.train_folder import SEQ, TS, arrow_schema, write_train
+from slipstream._network.running.train_folder import SEQ, arrow_schema, write_train
 
 #: files that are JSON lines
 _JSON = (".jsonl", ".ndjson", ".json")

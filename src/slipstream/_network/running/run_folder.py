@@ -42,8 +42,9 @@ from slipstream._io.outputs import CHECKPOINT, REJECTS, Outputs, Written, destin
 from slipstream._io.outputs.destinations import Destination, Destinations, Wheres
 from slipstream._io.readers.recorded_trains import END, Folder, train_file
 from slipstream._io.readers.topic import watermarks
+from slipstream._io.train_files import last_arrival
 from slipstream._network import yaml_files
-from slipstream._network.algebra import Arc, Filter, Network, Source
+from slipstream._network.algebra import Arc, Filter, Network, NetworkSource
 from slipstream._network.boxes import operators
 from slipstream._network.boxes.archive import archive_boxes, make_trip_schema
 from slipstream._network.boxes.cuboids import collect_cuboids
@@ -55,14 +56,14 @@ from slipstream._network.running import output_results, rejects
 from slipstream._network.running.connection_points import PointHistory
 from slipstream._network.running.failures import query_errors
 from slipstream._network.running.recordings import read_inputs, write_trains
-from slipstream._network.running.train_folder import last_arrival, open_trains, set_arrivals, write_train
+from slipstream._network.running.train_folder import open_trains, set_arrivals, write_train
 from slipstream._network.schemas import Checked, check
 from slipstream._network.sql import box_expressions
 from slipstream._network.tasks import sink
 from slipstream._network.tasks.train_intake import REJECT_TYPES, pack_frame, with_source
-from slipstream._runtime.job import CONTROL, Job, lock_folder
+from slipstream._runtime.job import CONTROL, JobFile, lock_folder
 from slipstream._runtime.job import FILE as JOB
-from slipstream._runtime.status import has_finished
+from slipstream._runtime.watching.status import has_finished
 from slipstream._tools.files.staging import atomic_write, check_new
 from slipstream._tools.logs import append_lines, read_lines
 
@@ -171,7 +172,7 @@ class Execution:
         destinations.check_unused(folder, wheres)
         for source in network.sources:
             (folder / "in" / source.name).mkdir(parents=True)
-        Job(KIND, STATE_VERSION, {}, {PARALLEL: parallel, TO: wheres}).write(folder)
+        JobFile(KIND, STATE_VERSION, {}, {PARALLEL: parallel, TO: wheres}).write(folder)
         return cls(folder, network, parallel=parallel)
 
     @classmethod
@@ -188,7 +189,7 @@ class Execution:
     @classmethod
     def of(cls, folder: Path, network: Network) -> Execution:
         """Open a folder that was created for this network, without reading its file."""
-        job = Job.read(folder)
+        job = JobFile.read(folder)
         job.check_compatible(folder, KIND, STATE_VERSION)
         return cls(folder, network, parallel=int(job.layout.get(PARALLEL, 1)))
 
@@ -379,7 +380,7 @@ class Execution:
     # --- load shedding
 
     @cached_property
-    def places(self) -> tuple[shedding.Place, ...]:
+    def places(self) -> tuple[shedding.DropPlace, ...]:
         """The places where tuples can be dropped; the index of a place is its bit in ``_shed``."""
         return shedding.places(self.network)
 
@@ -411,7 +412,7 @@ class Execution:
         """Whether all input was processed; refuses outputs that something else has changed since."""
         if not (self.feeds or self.recording) or not has_finished(self.folder, self.source) or self.waiting():
             return False
-        outputs.check_tables(self.folder, Job.read(self.folder).id)
+        outputs.check_tables(self.folder, JobFile.read(self.folder).id)
         return True
 
     def shed(self) -> list[dict[str, Any]]:
@@ -428,7 +429,7 @@ class Execution:
     @cached_property
     def to(self) -> dict[str, list[str]]:
         """The destinations of outputs besides their tables; fixed when the folder is created."""
-        return dict(Job.read(self.folder).layout.get(TO, {}))
+        return dict(JobFile.read(self.folder).layout.get(TO, {}))
 
     # --- running
 
@@ -467,7 +468,7 @@ class Execution:
         partitions = len(watermarks(feed.topic) or ()) if feed.is_topic else 1
         return max(min(partitions, spark.sparkContext.defaultParallelism), 1)
 
-    def _input(self, spark: SparkSession, source: Source, place: int, trains: int) -> DataFrame:
+    def _input(self, spark: SparkSession, source: NetworkSource, place: int, trains: int) -> DataFrame:
         """The rows of a source: a feed, recorded trains, or the history and new tuples of a connection point."""
         if source.name in self.feeds:
             tasks = self._readers(spark, source.name)
@@ -488,7 +489,7 @@ class Execution:
         outputs.check_journal(self.folder)
         made = self.compile(spark, tables, trains=trains)
         sink.discard_uncommitted(self.folder)
-        job, schemas = Job.read(self.folder).id, self._schemas(spark, made)
+        job, schemas = JobFile.read(self.folder).id, self._schemas(spark, made)
         destinations.check_columns(self.to, schemas)
         committed = Outputs(self.folder, job, schemas)
         sending = Destinations(
@@ -644,7 +645,7 @@ def _sum_counts(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 def newest_tuples(folder: Path, name: str, last: int = 20) -> list[dict[str, Any]]:
     """Return the newest tuples on an output of a network, or the newest rows of an output of any other job."""
-    if not (folder / JOB).exists() or Job.read(folder).kind == KIND:
+    if not (folder / JOB).exists() or JobFile.read(folder).kind == KIND:
         return Execution.open(folder).inspect(name, last)
     outputs.visible_files(folder, name)  # raises an error that lists the outputs if there is none of that name
     return output_results.newest_results(folder, name, last)

@@ -16,13 +16,14 @@ import pyarrow.parquet as pq
 
 from slipstream._io.formats.decoding import TYPES as ARROW
 from slipstream._io.readers.recorded_trains import train_file
+from slipstream._io.train_files import TS
 from slipstream._network.algebra import TYPES, Schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: the hidden columns of a source: arrival number and arrival time in microseconds
-SEQ, TS = "_seq", "_ts"
+#: the hidden columns of a source: beside the time of arrival, its number
+SEQ = "_seq"
 #: and, when load is shed, the places at which a tuple is dropped, one bit each
 SHED = "_shed"
 
@@ -54,14 +55,6 @@ def set_arrivals(train: pa.Table, began: int) -> pa.Table:
 def stamp_time(train: Path, number: int) -> None:
     """Set a train's file time by its number, so that Spark reads trains in order."""
     os.utime(train, (_EPOCH + number, _EPOCH + number))
-
-
-def last_arrival(train: Path) -> int:
-    """The arrival time of a train's newest tuple, in microseconds, from the file's own statistics."""
-    found = pq.read_metadata(train)
-    place = found.schema.names.index(TS)
-    groups = [found.row_group(i) for i in range(found.num_row_groups)]
-    return max((int(group.column(place).statistics.max) for group in groups if group.num_rows), default=0)
 
 
 def open_trains(spark: SparkSession, folder: Path, schema: Schema, *, per_batch: int = 1) -> DataFrame:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from slipstream._io.formats.decoding import TYPES as ARROW_TYPES
 from slipstream._network.algebra import TYPES
-from slipstream._network.boxes.window_functions import encode_column, to_arrow
+from slipstream._network.boxes.windows.window_functions import encode_column, to_arrow
 from slipstream._network.sql.translation import TUPLE, Program, answer_to
 from slipstream._network.tasks.parcels import (
     ARROW,
@@ -31,7 +31,7 @@ from slipstream._network.tasks.parcels import (
     record_batch,
 )
 from slipstream._network.tasks.superbox import SPARK, Cargo, Superbox, TrainParcel
-from slipstream._runtime.partitions import labels
+from slipstream._runtime.stages.partitions import labels
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from slipstream._network.boxes.window_functions import NULL_INTEGER, nulls
+from slipstream._network.boxes.windows.window_functions import NULL_INTEGER, nulls
 from slipstream._network.flow import LIST
 from slipstream._tools.numba_tools import Bools
 
@@ -28,7 +28,7 @@ class Untranslatable(Exception):
     """An expression that only Spark can compute."""
 
 
-class Type(NamedTuple):
+class SqlType(NamedTuple):
     """A Spark type: the bits of an integer, or the digits and the scale of a decimal."""
 
     kind: str
@@ -36,9 +36,9 @@ class Type(NamedTuple):
     scale: int = 0
 
 
-LONG, INT, DOUBLE, BOOLEAN = Type("integer", 64), Type("integer", 32), Type("float"), Type("boolean")
-TEXT, NULL = Type("text"), Type("null")
-OF_COLUMN = {"integer": LONG, "float": DOUBLE, "boolean": BOOLEAN, "text": TEXT, LIST: Type(LIST)}
+LONG, INT, DOUBLE, BOOLEAN = SqlType("integer", 64), SqlType("integer", 32), SqlType("float"), SqlType("boolean")
+TEXT, NULL = SqlType("text"), SqlType("null")
+OF_COLUMN = {"integer": LONG, "float": DOUBLE, "boolean": BOOLEAN, "text": TEXT, LIST: SqlType(LIST)}
 
 
 class Column(NamedTuple):
@@ -75,7 +75,7 @@ def encode(column: Column, type_: str, count: int) -> Array:
     return np.where(np.broadcast_to(column.null, (count,)), missing, values).astype(dtype, copy=False)
 
 
-def wider(a: Type, b: Type) -> Type:
+def wider(a: SqlType, b: SqlType) -> SqlType:
     """The type in which Spark compares or adds values of two types."""
     if b in (a, NULL):
         return a
@@ -93,21 +93,21 @@ def wider(a: Type, b: Type) -> Type:
     return decimal_type(max(one.size - one.scale, two.size - two.scale) + scale, scale)
 
 
-def as_decimal(type_: Type) -> Type:
+def as_decimal(type_: SqlType) -> SqlType:
     """The decimal type that holds a type's numbers."""
     if type_.kind == "integer":
-        return Type("decimal", 20 if type_.size == 64 else 10, 0)
+        return SqlType("decimal", 20 if type_.size == 64 else 10, 0)
     return type_
 
 
-def decimal_type(size: int, scale: int) -> Type:
+def decimal_type(size: int, scale: int) -> SqlType:
     """A decimal type; larger ones are left to Spark, which rounds them."""
     if size > _MOST_DIGITS:
         raise Untranslatable(f"decimal({size}, {scale})")
-    return Type("decimal", size, scale)
+    return SqlType("decimal", size, scale)
 
 
-def convert(wanted: Type, have: Type, compute: Function) -> Function:
+def convert(wanted: SqlType, have: SqlType, compute: Function) -> Function:
     """Convert a value to a wider type."""
     if have == wanted or (have.kind, wanted.kind) == ("integer", "integer"):
         return compute

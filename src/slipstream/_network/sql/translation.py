@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from slipstream._network import box_functions
 from slipstream._network.algebra import TYPES, Arc, Filter, Join, Map, Node
-from slipstream._network.planning.plan import Delivery, Plan, Runner, Way
+from slipstream._network.planning.plan import Plan, Recipient, Runner, Way
 from slipstream._network.schemas import join_columns
 from slipstream._network.sql import box_expressions
 from slipstream._network.sql.sql_values import Untranslatable
@@ -76,12 +76,12 @@ class Translations:
 
     # --- where Spark has to compute
 
-    def needs_spark(self, prefix: Prefix, target: Arc | Delivery) -> bool:
+    def needs_spark(self, prefix: Prefix, target: Arc | Recipient) -> bool:
         """Whether tuples at the end of a prefix must pass through Spark before the next arc or a delivery."""
         arc = prefix[-1]
         if len(prefix) == 1 and self.is_filtered(arc):
             return True
-        if isinstance(target, Delivery):
+        if isinstance(target, Recipient):
             return any(self._look_up(text, arc) is None for text in target.layout.columns.values())
         box = self._nodes[target.origin].box
         if isinstance(box, Filter):
@@ -104,9 +104,9 @@ class Translations:
             self.needs_spark(way.arcs, side) for side in sides for way in side.paths
         )
 
-    def cuts(self, delivery: Delivery, way: Way) -> list[Prefix]:
+    def cuts(self, delivery: Recipient, way: Way) -> list[Prefix]:
         """The places on a way at which tuples pass through Spark."""
-        targets: list[Arc | Delivery] = [*way.arcs[1:], delivery]
+        targets: list[Arc | Recipient] = [*way.arcs[1:], delivery]
         prefixes = [way.arcs[: place + 1] for place in range(len(way.arcs))]
         return [prefix for prefix, target in zip(prefixes, targets, strict=True) if self.needs_spark(prefix, target)]
 

@@ -33,7 +33,7 @@ from slipstream._network.sql.sql_values import (
     Array,
     Column,
     Function,
-    Type,
+    SqlType,
     Untranslatable,
     as_decimal,
     choose_dtype,
@@ -99,7 +99,7 @@ class _Translator:
         self.tables = tables
         self.used: set[str] = set()
 
-    def value(self, node: exp.Expr) -> tuple[Type, Function]:
+    def value(self, node: exp.Expr) -> tuple[SqlType, Function]:
         if isinstance(node, exp.Paren):
             return self.value(node.this)
         for kind in type(node).__mro__:
@@ -107,10 +107,10 @@ class _Translator:
                 return found(self, node)
         raise Untranslatable(node.sql())
 
-    def values(self, nodes: Sequence[exp.Expr]) -> list[tuple[Type, Function]]:
+    def values(self, nodes: Sequence[exp.Expr]) -> list[tuple[SqlType, Function]]:
         return [self.value(node) for node in nodes]
 
-    def same(self, nodes: Sequence[exp.Expr]) -> tuple[Type, list[Function]]:
+    def same(self, nodes: Sequence[exp.Expr]) -> tuple[SqlType, list[Function]]:
         """Convert alternatives to a common type."""
         found = self.values(nodes)
         type_ = reduce(wider, (type_ for type_, _ in found))
@@ -140,7 +140,7 @@ class _Translator:
 
 # --- one rule for each kind of node: its type, and what computes it
 
-Rule: TypeAlias = Callable[[_Translator, Any], tuple[Type, Function]]
+Rule: TypeAlias = Callable[[_Translator, Any], tuple[SqlType, Function]]
 _RULES: dict[type[exp.Expr], Rule] = {}
 
 
@@ -152,7 +152,7 @@ def _rule(*kinds: type[exp.Expr]) -> Callable[[Rule], Rule]:
     return note
 
 
-def _strictly(type_: Type, parts: Sequence[Function], operation: Callable[..., Any]) -> tuple[Type, Function]:
+def _strictly(type_: SqlType, parts: Sequence[Function], operation: Callable[..., Any]) -> tuple[SqlType, Function]:
     """A function that is null where an argument is."""
 
     def compute(columns: Mapping[str, Column]) -> Column:
@@ -162,14 +162,14 @@ def _strictly(type_: Type, parts: Sequence[Function], operation: Callable[..., A
     return type_, compute
 
 
-def _constant(type_: Type, value: Any) -> tuple[Type, Function]:
+def _constant(type_: SqlType, value: Any) -> tuple[SqlType, Function]:
     dtype = choose_dtype(type_.kind)
     made = Column(np.array(value, dtype), NONE, NONE)
     return type_, lambda _: made
 
 
 @_rule(exp.Column)
-def _column(self: _Translator, node: exp.Column) -> tuple[Type, Function]:
+def _column(self: _Translator, node: exp.Column) -> tuple[SqlType, Function]:
     name = f"{node.table}.{node.name}" if node.table else node.name
     if name.lower() not in self.schema:
         raise Untranslatable(name)
@@ -181,17 +181,17 @@ def _column(self: _Translator, node: exp.Column) -> tuple[Type, Function]:
 
 
 @_rule(exp.Null)
-def _null(_: _Translator, __: exp.Null) -> tuple[Type, Function]:
+def _null(_: _Translator, __: exp.Null) -> tuple[SqlType, Function]:
     return NULL, lambda _: Column(np.zeros((), np.int64), np.ones((), dtype=bool), NONE)
 
 
 @_rule(exp.Boolean)
-def _boolean(_: _Translator, node: exp.Boolean) -> tuple[Type, Function]:
+def _boolean(_: _Translator, node: exp.Boolean) -> tuple[SqlType, Function]:
     return _constant(BOOLEAN, bool(node.this))
 
 
 @_rule(exp.Literal)
-def _literal(self: _Translator, node: exp.Literal) -> tuple[Type, Function]:
+def _literal(self: _Translator, node: exp.Literal) -> tuple[SqlType, Function]:
     del self
     text = str(node.this)
     if node.is_string:
@@ -210,7 +210,7 @@ def _literal(self: _Translator, node: exp.Literal) -> tuple[Type, Function]:
 
 
 @_rule(exp.Pi)
-def _pi(_: _Translator, __: exp.Pi) -> tuple[Type, Function]:
+def _pi(_: _Translator, __: exp.Pi) -> tuple[SqlType, Function]:
     return _constant(DOUBLE, np.pi)
 
 
@@ -227,7 +227,7 @@ _ROUNDED: dict[type[exp.Expr], Callable[[Array, Array], Array]] = {
 
 
 @_rule(*_EXACT)
-def _arithmetic(self: _Translator, node: exp.Binary) -> tuple[Type, Function]:
+def _arithmetic(self: _Translator, node: exp.Binary) -> tuple[SqlType, Function]:
     (a, one), (b, two) = self.value(node.this), self.value(node.expression)
     type_ = _numeric(wider(a, b))
     if type_.kind == "decimal" and isinstance(node, exp.Mul):
@@ -243,7 +243,7 @@ def _arithmetic(self: _Translator, node: exp.Binary) -> tuple[Type, Function]:
 
 
 @_rule(exp.Neg, exp.Negative)
-def _negative(self: _Translator, node: exp.Expr) -> tuple[Type, Function]:
+def _negative(self: _Translator, node: exp.Expr) -> tuple[SqlType, Function]:
     type_, of = self.value(node.this)
     _numeric(type_)
     if type_.kind == "float":
@@ -252,14 +252,14 @@ def _negative(self: _Translator, node: exp.Expr) -> tuple[Type, Function]:
     return type_, (lambda columns: fit(exact(columns), type_.size)) if type_.kind == "integer" else exact
 
 
-def _numeric(type_: Type) -> Type:
+def _numeric(type_: SqlType) -> SqlType:
     if type_.kind not in ("integer", "float", "decimal"):
         raise Untranslatable(type_.kind)
     return type_
 
 
 @_rule(exp.Div, exp.SafeDivide)
-def _quotient(self: _Translator, node: exp.Binary) -> tuple[Type, Function]:
+def _quotient(self: _Translator, node: exp.Binary) -> tuple[SqlType, Function]:
     """``/`` is a double unless decimals are divided; ``try_divide`` is null where that fails."""
     (a, one), (b, two) = self.value(node.this), self.value(node.expression)
     if "decimal" in (a.kind, b.kind) and "float" not in (a.kind, b.kind):
@@ -277,7 +277,7 @@ def _quotient(self: _Translator, node: exp.Binary) -> tuple[Type, Function]:
 
 
 @_rule(exp.IntDiv, exp.Mod)
-def _division(self: _Translator, node: exp.Binary) -> tuple[Type, Function]:
+def _division(self: _Translator, node: exp.Binary) -> tuple[SqlType, Function]:
     """``div`` and ``%`` of integers: towards zero, a remainder has the sign of what is divided."""
     (a, one), (b, two) = self.value(node.this), self.value(node.expression)
     if (a.kind, b.kind) != ("integer", "integer"):
@@ -325,12 +325,12 @@ _COMPARISONS: dict[type[exp.Expr], Callable[[Array, Array], Array]] = {
 
 
 @_rule(*_COMPARISONS)
-def _comparison(self: _Translator, node: exp.Binary) -> tuple[Type, Function]:
+def _comparison(self: _Translator, node: exp.Binary) -> tuple[SqlType, Function]:
     return _strictly(BOOLEAN, self.comparable(node.this, node.expression), _COMPARISONS[type(node)])
 
 
 @_rule(exp.NullSafeEQ, exp.EqualNull)
-def _same(self: _Translator, node: exp.Binary) -> tuple[Type, Function]:
+def _same(self: _Translator, node: exp.Binary) -> tuple[SqlType, Function]:
     one, two = self.comparable(node.this, node.expression)
 
     def compute(columns: Mapping[str, Column]) -> Column:
@@ -343,7 +343,7 @@ def _same(self: _Translator, node: exp.Binary) -> tuple[Type, Function]:
 
 
 @_rule(exp.Between)
-def _between(self: _Translator, node: exp.Between) -> tuple[Type, Function]:
+def _between(self: _Translator, node: exp.Between) -> tuple[SqlType, Function]:
     low, high = (
         exp.GTE(this=node.this, expression=node.args["low"]),
         exp.LTE(this=node.this, expression=node.args["high"]),
@@ -352,7 +352,7 @@ def _between(self: _Translator, node: exp.Between) -> tuple[Type, Function]:
 
 
 @_rule(exp.In)
-def _in(self: _Translator, node: exp.In) -> tuple[Type, Function]:
+def _in(self: _Translator, node: exp.In) -> tuple[SqlType, Function]:
     tests: list[exp.Expr] = [exp.EQ(this=node.this, expression=option) for option in node.expressions]
     # Spark converts all options to one type; a text among numbers is not supported here
     self.same([node.this, *node.expressions])
@@ -360,7 +360,7 @@ def _in(self: _Translator, node: exp.In) -> tuple[Type, Function]:
 
 
 @_rule(exp.Is)
-def _is(self: _Translator, node: exp.Is) -> tuple[Type, Function]:
+def _is(self: _Translator, node: exp.Is) -> tuple[SqlType, Function]:
     if isinstance(node.expression, exp.Null):
         return _is_null(self, node.this)
     if not isinstance(node.expression, exp.Boolean):
@@ -374,7 +374,7 @@ def _is(self: _Translator, node: exp.Is) -> tuple[Type, Function]:
     return BOOLEAN, compute
 
 
-def _is_null(self: _Translator, node: exp.Expr) -> tuple[Type, Function]:
+def _is_null(self: _Translator, node: exp.Expr) -> tuple[SqlType, Function]:
     _, of = self.value(node)
 
     def compute(columns: Mapping[str, Column]) -> Column:
@@ -385,12 +385,12 @@ def _is_null(self: _Translator, node: exp.Expr) -> tuple[Type, Function]:
 
 
 @_rule(exp.Not)
-def _not(self: _Translator, node: exp.Not) -> tuple[Type, Function]:
+def _not(self: _Translator, node: exp.Not) -> tuple[SqlType, Function]:
     return _strictly(BOOLEAN, [self.truth(node.this)], np.logical_not)
 
 
 @_rule(exp.And, exp.Or)
-def _and(self: _Translator, node: exp.Connector) -> tuple[Type, Function]:
+def _and(self: _Translator, node: exp.Connector) -> tuple[SqlType, Function]:
     """The right side counts only where the left does not decide: elsewhere its failures are ignored."""
     one, two = self.truth(node.this), self.truth(node.expression)
     decides = isinstance(node, exp.Or)
@@ -409,18 +409,18 @@ def _and(self: _Translator, node: exp.Connector) -> tuple[Type, Function]:
 
 
 @_rule(exp.If)
-def _if(self: _Translator, node: exp.If) -> tuple[Type, Function]:
+def _if(self: _Translator, node: exp.If) -> tuple[SqlType, Function]:
     return _choice(self, [(node.this, node.args["true"])], node.args.get("false") or exp.Null())
 
 
 @_rule(exp.Nvl2)
-def _nvl2(self: _Translator, node: exp.Nvl2) -> tuple[Type, Function]:
+def _nvl2(self: _Translator, node: exp.Nvl2) -> tuple[SqlType, Function]:
     test = exp.Not(this=exp.Is(this=node.this, expression=exp.Null()))
     return _choice(self, [(test, node.args["true"])], node.args["false"])
 
 
 @_rule(exp.Case)
-def _case(self: _Translator, node: exp.Case) -> tuple[Type, Function]:
+def _case(self: _Translator, node: exp.Case) -> tuple[SqlType, Function]:
     ways = []
     for way in node.args["ifs"]:
         test = exp.EQ(this=node.this, expression=way.this) if node.this else way.this
@@ -429,12 +429,12 @@ def _case(self: _Translator, node: exp.Case) -> tuple[Type, Function]:
 
 
 @_rule(exp.Nullif)
-def _nullif(self: _Translator, node: exp.Nullif) -> tuple[Type, Function]:
+def _nullif(self: _Translator, node: exp.Nullif) -> tuple[SqlType, Function]:
     return _choice(self, [(exp.EQ(this=node.this, expression=node.expression), exp.Null())], node.this)
 
 
 @_rule(exp.Coalesce)
-def _coalesce(self: _Translator, node: exp.Coalesce) -> tuple[Type, Function]:
+def _coalesce(self: _Translator, node: exp.Coalesce) -> tuple[SqlType, Function]:
     type_, parts = self.same([node.this, *node.expressions])
 
     def compute(columns: Mapping[str, Column]) -> Column:
@@ -447,7 +447,7 @@ def _coalesce(self: _Translator, node: exp.Coalesce) -> tuple[Type, Function]:
     return type_, compute
 
 
-def _choice(self: _Translator, ways: Sequence[tuple[exp.Expr, exp.Expr]], rest: exp.Expr) -> tuple[Type, Function]:
+def _choice(self: _Translator, ways: Sequence[tuple[exp.Expr, exp.Expr]], rest: exp.Expr) -> tuple[SqlType, Function]:
     if any(isinstance(test, exp.Null) for test, _ in ways):
         raise Untranslatable("a condition without a type")
     tests = [self.truth(test) for test, _ in ways]
@@ -470,7 +470,7 @@ def _chosen(test: Column, yes: Column, no: Column) -> Column:
 
 
 @_rule(exp.Greatest, exp.Least)
-def _extreme(self: _Translator, node: exp.Expr) -> tuple[Type, Function]:
+def _extreme(self: _Translator, node: exp.Expr) -> tuple[SqlType, Function]:
     """The largest or smallest of those that are not null."""
     type_, parts = self.same([node.this, *node.expressions])
     greatest = isinstance(node, exp.Greatest)
@@ -496,7 +496,7 @@ _CASTS = {"BIGINT": LONG, "INT": INT, "DOUBLE": DOUBLE, "BOOLEAN": BOOLEAN, "TEX
 
 
 @_rule(exp.Cast)
-def _cast(self: _Translator, node: exp.Cast) -> tuple[Type, Function]:
+def _cast(self: _Translator, node: exp.Cast) -> tuple[SqlType, Function]:
     wanted = _CASTS.get(node.to.this.name)
     if wanted is None or node.to.expressions or node.args.get("safe"):
         raise Untranslatable(node.sql())
@@ -524,7 +524,7 @@ def _truncate(column: Column, size: int) -> Column:
 
 
 @_rule(exp.Floor, exp.Ceil)
-def _floor(self: _Translator, node: exp.Expr) -> tuple[Type, Function]:
+def _floor(self: _Translator, node: exp.Expr) -> tuple[SqlType, Function]:
     type_, of = self.value(node.this)
     if node.args.get("decimals") or type_.kind not in ("integer", "float"):
         raise Untranslatable(node.sql())
@@ -535,7 +535,7 @@ def _floor(self: _Translator, node: exp.Expr) -> tuple[Type, Function]:
 
 
 @_rule(exp.Abs)
-def _abs(self: _Translator, node: exp.Abs) -> tuple[Type, Function]:
+def _abs(self: _Translator, node: exp.Abs) -> tuple[SqlType, Function]:
     type_, of = self.value(node.this)
     _numeric(type_)
     if type_.kind == "float":
@@ -566,19 +566,19 @@ _OF_DOUBLES: dict[type[exp.Expr], Callable[[Array], Array]] = {
 
 
 @_rule(*_OF_DOUBLES)
-def _of_double(self: _Translator, node: exp.Expr) -> tuple[Type, Function]:
+def _of_double(self: _Translator, node: exp.Expr) -> tuple[SqlType, Function]:
     return _strictly(DOUBLE, self.doubles([node.this]), _OF_DOUBLES[type(node)])
 
 
 @_rule(exp.Pow, exp.Atan2)
-def _of_two_doubles(self: _Translator, node: exp.Binary) -> tuple[Type, Function]:
+def _of_two_doubles(self: _Translator, node: exp.Binary) -> tuple[SqlType, Function]:
     return _strictly(
         DOUBLE, self.doubles([node.this, node.expression]), np.power if isinstance(node, exp.Pow) else np.arctan2
     )
 
 
 @_rule(exp.Ln)
-def _ln(self: _Translator, node: exp.Ln) -> tuple[Type, Function]:
+def _ln(self: _Translator, node: exp.Ln) -> tuple[SqlType, Function]:
     """The logarithm; null for zero and below."""
     (of,) = self.doubles([node.this])
 
@@ -590,7 +590,7 @@ def _ln(self: _Translator, node: exp.Ln) -> tuple[Type, Function]:
 
 
 @_rule(exp.IsNan)
-def _is_nan(self: _Translator, node: exp.IsNan) -> tuple[Type, Function]:
+def _is_nan(self: _Translator, node: exp.IsNan) -> tuple[SqlType, Function]:
     (of,) = self.doubles([node.this])
 
     def compute(columns: Mapping[str, Column]) -> Column:
@@ -601,12 +601,12 @@ def _is_nan(self: _Translator, node: exp.IsNan) -> tuple[Type, Function]:
 
 
 @_rule(exp.Length)
-def _length(self: _Translator, node: exp.Length) -> tuple[Type, Function]:
+def _length(self: _Translator, node: exp.Length) -> tuple[SqlType, Function]:
     return _strictly(INT, self.texts([node.this]), np.vectorize(len, otypes=[np.int64]))
 
 
 @_rule(exp.Concat, exp.DPipe)
-def _concat(self: _Translator, node: exp.Expr) -> tuple[Type, Function]:
+def _concat(self: _Translator, node: exp.Expr) -> tuple[SqlType, Function]:
     parts = self.texts(node.expressions if isinstance(node, exp.Concat) else [node.this, node.expression])
     return _strictly(TEXT, parts, np.vectorize(lambda *texts: "".join(texts), otypes=[object]))
 
@@ -615,7 +615,7 @@ _OF_TEXT: dict[type[exp.Expr], Callable[[str], str]] = {exp.Upper: str.upper, ex
 
 
 @_rule(*_OF_TEXT)
-def _of_text(self: _Translator, node: exp.Expr) -> tuple[Type, Function]:
+def _of_text(self: _Translator, node: exp.Expr) -> tuple[SqlType, Function]:
     return _strictly(TEXT, self.texts([node.this]), np.vectorize(_OF_TEXT[type(node)], otypes=[object]))
 
 
@@ -623,7 +623,7 @@ _STRIPS: dict[str, Callable[[str, str], str]] = {"": str.strip, "LEADING": str.l
 
 
 @_rule(exp.Trim)
-def _trim(self: _Translator, node: exp.Trim) -> tuple[Type, Function]:
+def _trim(self: _Translator, node: exp.Trim) -> tuple[SqlType, Function]:
     """Remove surrounding spaces, but not tabs, as Spark does."""
     strip = _STRIPS.get(str(node.args.get("position") or ""))
     if strip is None or node.args.get("expression"):
@@ -639,13 +639,13 @@ _TESTS: dict[type[exp.Expr], Callable[[str, str], bool]] = {
 
 
 @_rule(*_TESTS)
-def _text_test(self: _Translator, node: exp.Binary) -> tuple[Type, Function]:
+def _text_test(self: _Translator, node: exp.Binary) -> tuple[SqlType, Function]:
     test = np.vectorize(_TESTS[type(node)], otypes=[bool])
     return _strictly(BOOLEAN, self.texts([node.this, node.expression]), test)
 
 
 @_rule(exp.Substring)
-def _substring(self: _Translator, node: exp.Substring) -> tuple[Type, Function]:
+def _substring(self: _Translator, node: exp.Substring) -> tuple[SqlType, Function]:
     """Part of a text by fixed positions: from the left, counted from 1, or from the right, counted from -1."""
     start, length = (_whole(node.args.get(name)) for name in ("start", "length"))
     if start is None or (length is None and node.args.get("length") is not None):
@@ -669,7 +669,7 @@ def _whole(node: exp.Expr | None) -> int | None:
 
 
 @_rule(exp.Anonymous)
-def _named(self: _Translator, node: exp.Anonymous) -> tuple[Type, Function]:
+def _named(self: _Translator, node: exp.Anonymous) -> tuple[SqlType, Function]:
     name, arguments = str(node.this).lower(), node.expressions
     if name in ("isnull", "isnotnull"):
         test = exp.Is(this=arguments[0], expression=exp.Null())
@@ -684,7 +684,7 @@ def _named(self: _Translator, node: exp.Anonymous) -> tuple[Type, Function]:
     return _own(scalar, self.values(arguments), self.tables)
 
 
-def _pmod(self: _Translator, left: exp.Expr, right: exp.Expr) -> tuple[Type, Function]:
+def _pmod(self: _Translator, left: exp.Expr, right: exp.Expr) -> tuple[SqlType, Function]:
     """The remainder that is not negative, of integers by a positive one."""
     type_, rest = self.value(exp.Mod(this=left, expression=right))
     _, by = self.value(right)
@@ -702,8 +702,8 @@ def _pmod(self: _Translator, left: exp.Expr, right: exp.Expr) -> tuple[Type, Fun
 
 
 def _own(
-    scalar: box_functions.ScalarFunction, arguments: Sequence[tuple[Type, Function]], tables: box_functions.Stored
-) -> tuple[Type, Function]:
+    scalar: box_functions.ScalarFunction, arguments: Sequence[tuple[SqlType, Function]], tables: box_functions.Stored
+) -> tuple[SqlType, Function]:
     """A user's function: it gets what pandas would pass."""
     import pandas as pd
 

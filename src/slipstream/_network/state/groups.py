@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from slipstream._network.state.tracked_tables import INTEGER, NONE, TEXT, StateTable, arrow_texts, length_at
-from slipstream._runtime.shared_arrays import SharedArray
+from slipstream._runtime.state.shared_arrays import SharedArray
 from slipstream._tools.numba_tools import Bytes, Longs, compiled, mix
 
 Array: TypeAlias = npt.NDArray[Any]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from slipstream._network.state.groups import GROUP, ORDINAL, Columns, Groups, chain
 from slipstream._network.state.tracked_tables import INTEGER, NONE, StateTable
-from slipstream._runtime.shared_arrays import SharedArray
+from slipstream._runtime.state.shared_arrays import SharedArray
 from slipstream._tools.numba_tools import Longs, compiled
 
 Numbers: TypeAlias = npt.NDArray[Any]

@@ -26,10 +26,10 @@ Built = TypeVar("Built")
 TABLES = "tables"
 
 
-class Table(Mapping[str, Array]):
+class StoredTable(Mapping[str, Array]):
     """The columns of a stored table, sorted by all of them.
 
-    >>> table = Table({"speed": np.array([30, 50]), "cars": np.array([4, 2])})
+    >>> table = StoredTable({"speed": np.array([30, 50]), "cars": np.array([4, 2])})
     >>> list(table), table["cars"].tolist()
     (['speed', 'cars'], [4, 2])
     """
@@ -41,7 +41,7 @@ class Table(Mapping[str, Array]):
 
     def __reduce__(self) -> tuple[Any, tuple[Any]]:
         """Pickle the columns alone: what was built of them can be built again."""
-        return Table, (self._columns,)
+        return StoredTable, (self._columns,)
 
     def __getitem__(self, name: str) -> Array:
         return self._columns[name]
@@ -52,12 +52,12 @@ class Table(Mapping[str, Array]):
     def __len__(self) -> int:
         return len(self._columns)
 
-    def remember(self, build: Callable[[Table], Built]) -> Built:
+    def remember(self, build: Callable[[StoredTable], Built]) -> Built:
         """Return what a function or a class makes of the table: once per process, for all batches.
 
         A variable of the function's own module would not do: it is sent to the workers with every batch.
 
-        >>> table = Table({"speed": np.array([50, 30])})
+        >>> table = StoredTable({"speed": np.array([50, 30])})
         >>> def fastest(table):
         ...     return int(table["speed"].max())
         >>> table.remember(fastest), table.remember(fastest)
@@ -70,7 +70,7 @@ class Table(Mapping[str, Array]):
         return found
 
 
-class StoredTable(Table):
+class TableInFiles(StoredTable):
     """A table in files."""
 
     def __init__(self, folder: str) -> None:
@@ -97,12 +97,12 @@ class StoredTable(Table):
 
 
 @cache
-def open_table(folder: str) -> StoredTable:
+def open_table(folder: str) -> TableInFiles:
     """Open the table in a folder, once per process."""
-    return StoredTable(folder)
+    return TableInFiles(folder)
 
 
-def store_tables(folder: Path, tables: Mapping[str, Mapping[str, Array]]) -> dict[str, StoredTable]:
+def store_tables(folder: Path, tables: Mapping[str, Mapping[str, Array]]) -> dict[str, TableInFiles]:
     """Write the tables of a run, replacing those of an earlier start."""
     shutil.rmtree(folder / TABLES, ignore_errors=True)
     found = {}

@@ -24,8 +24,8 @@ from slipstream._cuboid.log import LARGE, compress_rows, decompress_rows
 from slipstream._errors import BadInput
 from slipstream._network.tasks.packing import pack, transpose
 from slipstream._network.tasks.packing import unpack as unpack_columns
-from slipstream._runtime.shared_arrays import SharedArray
-from slipstream._runtime.store import Store
+from slipstream._runtime.state.shared_arrays import SharedArray
+from slipstream._runtime.state.store import Store
 from slipstream._tools.numba_tools import Bools, Bytes, Longs, compiled
 
 Array: TypeAlias = npt.NDArray[Any]

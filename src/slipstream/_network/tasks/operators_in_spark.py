@@ -20,12 +20,12 @@ from slipstream._cuboid.snapshots.snapshot_files import FOLDER
 from slipstream._io import outputs
 from slipstream._io.chunks import CHUNK, LAST, OPENING
 from slipstream._io.outputs import REJECTS, Written
-from slipstream._network.boxes.kernels import State
-from slipstream._network.boxes.operators import Kept, KeyedTable, OperatorState, list_stores
-from slipstream._network.boxes.window_functions import ARROW_TYPES, to_arrow
+from slipstream._network.boxes.operators import KeyedTable, OperatorState, StoredState, list_stores
+from slipstream._network.boxes.windows.kernels import State
+from slipstream._network.boxes.windows.window_functions import ARROW_TYPES, to_arrow
 from slipstream._network.flow import Train, split_keys
 from slipstream._network.planning.plan import Plan
-from slipstream._network.quality.box_loads import BOXES, BoxLoad
+from slipstream._network.quality.box_loads import BOXES, BoxWork
 from slipstream._network.quality.shedding import Marker
 from slipstream._network.running import rejects
 from slipstream._network.state.tracked_tables import Log
@@ -44,9 +44,9 @@ from slipstream._network.tasks.parcels import (
 from slipstream._network.tasks.sink import Sink, Tuples
 from slipstream._network.tasks.superbox import Cargo, StageOutput, Superbox, TrainParcel
 from slipstream._network.tasks.train_intake import Arrived
-from slipstream._runtime.partitions import labels
-from slipstream._runtime.stage import FrameStage, batch_number
-from slipstream._runtime.store import Store
+from slipstream._runtime.stages.partitions import labels
+from slipstream._runtime.stages.stage import FrameStage, batch_number
+from slipstream._runtime.state.store import Store
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Carrier:
 
 
 @dataclass
-class Boxes:
+class StageBoxes:
     """The state of the boxes of a stage, and its log."""
 
     states: dict[str, State | OperatorState]
@@ -86,13 +86,13 @@ class Boxes:
     ended: KeyedTable  # the sources that have ended
 
     @classmethod
-    def fresh(cls, superbox: Superbox, stage: int = 1) -> Boxes:
+    def fresh(cls, superbox: Superbox, stage: int = 1) -> StageBoxes:
         """Empty boxes."""
         states, ended = superbox.fresh(stage), KeyedTable({"source": "integer"}, {})
         return cls(states, Log([ended.table, *(table for state in states.values() for table in state.tables)]), ended)
 
     @classmethod
-    def load(cls, superbox: Superbox, stores: Sequence[Store], stage: int = 1) -> Boxes:
+    def load(cls, superbox: Superbox, stores: Sequence[Store], stage: int = 1) -> StageBoxes:
         """The boxes as they were saved."""
         boxes = cls.fresh(superbox, stage)
         boxes.log.load(stores[0])
@@ -118,14 +118,14 @@ class Boxes:
         self.ended.rows({"source": np.array(sources, np.int64)})
         return len(self.ended) == of
 
-    def measure(self, work_ns: Mapping[str, int]) -> dict[str, BoxLoad]:
+    def measure(self, work_ns: Mapping[str, int]) -> dict[str, BoxWork]:
         """What each box cost in a batch, and what it remembers."""
-        found = {name: BoxLoad(ns / 1e6) for name, ns in work_ns.items()}
+        found = {name: BoxWork(ns / 1e6) for name, ns in work_ns.items()}
         for name, state in self.states.items():
             sizes = [(len(table), table.nbytes) for table in state.tables]
             sizes += [kept.measure() for kept in state.kept.values()] if isinstance(state, OperatorState) else []
             rows, size = (sum(parts) for parts in zip((0, 0), *sizes, strict=True))
-            found[name] = found.get(name, BoxLoad())._replace(rows=rows, bytes=size)
+            found[name] = found.get(name, BoxWork())._replace(rows=rows, bytes=size)
         return found
 
     @property
@@ -133,38 +133,38 @@ class Boxes:
         """The names of the stores: one for all tables, and those of state with its own representation."""
         return ("boxes", *(f"{name}__{store}" for name, kept in list_stores(self.states) for store in kept.stores))
 
-    def _list_kept(self, stores: Sequence[Store]) -> Iterator[tuple[Kept, list[Store]]]:
+    def _list_kept(self, stores: Sequence[Store]) -> Iterator[tuple[StoredState, list[Store]]]:
         rest = iter(stores[1:])
         for _, kept in list_stores(self.states):
             yield kept, [next(rest) for _ in kept.stores]
 
 
-class SuperboxStage(FrameStage[Boxes]):
+class SuperboxStage(FrameStage[StageBoxes]):
     """The boxes of a network that run in one operator."""
 
     def __init__(self, engine: str, superbox: Superbox, sink: Sink | None, number: int) -> None:
         super().__init__(engine)
         self.name = f"network-{number}"
-        self.maps = Boxes.fresh(superbox, number).stores
+        self.maps = StageBoxes.fresh(superbox, number).stores
         self._superbox = superbox
         self._sink = sink
         self._number = number
         self._snapshot = Path(sink.folder) / FOLDER if sink else None
         self._marker = Marker(sink.folder, sink.network) if sink else None
 
-    def fresh(self) -> Boxes:
+    def fresh(self) -> StageBoxes:
         """Empty boxes."""
-        return Boxes.fresh(self._superbox, self._number)
+        return StageBoxes.fresh(self._superbox, self._number)
 
-    def load(self, stores: list[Store]) -> Boxes:
+    def load(self, stores: list[Store]) -> StageBoxes:
         """The boxes as they were saved."""
-        return Boxes.load(self._superbox, stores, self._number)
+        return StageBoxes.load(self._superbox, stores, self._number)
 
-    def save(self, state: Boxes, stores: list[Store]) -> None:
+    def save(self, state: StageBoxes, stores: list[Store]) -> None:
         """Write what changed."""
         state.save(stores, batch_number(), self._snapshot, self._keys.index(self.key))
 
-    def take(self, state: Boxes, rows: list[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    def take(self, state: StageBoxes, rows: list[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """Process tuples; the results for outputs are emitted, or written and reported."""
         came = [Row(*row) for part in rows for row in part[list(Row._fields)].itertuples(index=False, name=None)]
         passing = [row for row in came if row.what in (REPORT, DELIVERED)]
@@ -189,7 +189,7 @@ class SuperboxStage(FrameStage[Boxes]):
         ended = [row.source for row in rows if row.what == LAST]
         return Arrived(parcels=parcels, is_opening=any(row.what == OPENING for row in rows), ended=ended)
 
-    def _pass_on(self, state: Boxes, arrived: Arrived) -> Iterator[Row]:
+    def _pass_on(self, state: StageBoxes, arrived: Arrived) -> Iterator[Row]:
         inboxes: dict[int, list[Train]] = {}
         for parcel in arrived.parcels:
             if parcel.stage == self._number:
@@ -222,7 +222,7 @@ class SuperboxStage(FrameStage[Boxes]):
             yield Row(self.key, 0, 0, DELIVERED, 0, Load([parcel]).to_bytes())
 
     def _write_results(
-        self, released: StageOutput, arrived: Arrived, loads: Mapping[str, BoxLoad], sink: Sink
+        self, released: StageOutput, arrived: Arrived, loads: Mapping[str, BoxWork], sink: Sink
     ) -> Iterator[Row]:
         """Write the results for outputs; every partition reports its boxes, the first also the input of the batch."""
         batch = batch_number()

@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 
 from slipstream._io.chunks import narrow, read_arrow_stream, to_arrow_stream
-from slipstream._network.boxes.window_functions import ARROW_TYPES, nulls
+from slipstream._network.boxes.windows.window_functions import ARROW_TYPES, nulls
 from slipstream._network.flow import LIST, Array, Train
 from slipstream._network.planning.stages import Home
 from slipstream._network.state.groups import hashes

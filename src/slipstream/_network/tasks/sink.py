@@ -24,12 +24,13 @@ import pyarrow.parquet as pq
 
 from slipstream._io import outputs
 from slipstream._io.outputs import COLUMNS, Written
+from slipstream._io.train_files import TS
 from slipstream._network.algebra import ConnectionPoint, Network, Schema
 from slipstream._network.boxes.archive import archive_boxes, to_trips
-from slipstream._network.boxes.window_functions import ARROW_TYPES, to_arrow
+from slipstream._network.boxes.windows.window_functions import ARROW_TYPES, to_arrow
 from slipstream._network.quality.monitor import Measured
 from slipstream._network.running.connection_points import PointHistory
-from slipstream._network.running.train_folder import SEQ, TS
+from slipstream._network.running.train_folder import SEQ
 
 __all__ = [
     "COLUMNS",

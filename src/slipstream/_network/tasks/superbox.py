@@ -19,18 +19,18 @@ import numpy as np
 import numpy.typing as npt
 
 from slipstream._network.algebra import Arc, Filter, Join, Map, Node, Schema
-from slipstream._network.boxes.kernels import ARRIVAL, INSTANT, PLACE, PLACES, TRIGGER, TS, State
 from slipstream._network.boxes.operators import Operator, OperatorState, run
-from slipstream._network.boxes.window_functions import NULL_INTEGER, expand
+from slipstream._network.boxes.windows.kernels import ARRIVAL, INSTANT, PLACE, PLACES, TRIGGER, TS, State
+from slipstream._network.boxes.windows.window_functions import NULL_INTEGER, expand
 from slipstream._network.column_types import spark_schema
 from slipstream._network.flow import Train, merge_order, no_tuples, ordinals, sort_train
-from slipstream._network.planning.plan import Delivery, Layout, Plan, Runner, Way
+from slipstream._network.planning.plan import Plan, Recipient, Runner, TupleForm, Way
 from slipstream._network.planning.stages import plan_stages
 from slipstream._network.schemas import join_columns
 from slipstream._network.sql import box_expressions
 from slipstream._network.sql.translation import Prefix, Translations, answer_to, asked_by
 from slipstream._network.state.groups import hashes
-from slipstream._network.state.stored import Table
+from slipstream._network.state.stored import StoredTable
 from slipstream._tools.numba_tools import Bools, Longs
 
 Array = npt.NDArray[Any]
@@ -99,7 +99,7 @@ class Superbox:
     """
 
     plan: Plan
-    tables: Mapping[str, Table] = field(default_factory=dict)
+    tables: Mapping[str, StoredTable] = field(default_factory=dict)
     drops: Mapping[tuple[str, int, bool], int] = field(default_factory=dict)
     parallel: int = 1
 
@@ -171,7 +171,7 @@ class Superbox:
         now.parcels += [TrainParcel(SPARK, self._numbers[prefix], train) for prefix, train in now.asked.items()]
         return now
 
-    def _send(self, train: Train, delivery: Delivery, now: _Passage) -> None:
+    def _send(self, train: Train, delivery: Recipient, now: _Passage) -> None:
         """Put tuples into an inbox of this stage, or into a parcel."""
         address = delivery.layout.id
         home = self.stages.homes.get(address)
@@ -188,9 +188,9 @@ class Superbox:
         ]
 
     @cached_property
-    def _deliveries(self) -> list[list[tuple[Delivery, int, Way]]]:
+    def _deliveries(self) -> list[list[tuple[Recipient, int, Way]]]:
         """The paths that begin at the origins of each level, and their deliveries."""
-        found: list[list[tuple[Delivery, int, Way]]] = [[] for _ in range(self.plan.depth + 1)]
+        found: list[list[tuple[Recipient, int, Way]]] = [[] for _ in range(self.plan.depth + 1)]
         for delivery in self.plan.deliveries:
             for place, way in enumerate(delivery.paths):
                 found[self.plan.levels[way.origin.origin]].append((delivery, place, way))
@@ -198,10 +198,10 @@ class Superbox:
 
     # --- order-agnostic boxes
 
-    def _find_before(self, prefix: Prefix, target: Arc | Delivery, now: _Passage) -> Train | None:
+    def _find_before(self, prefix: Prefix, target: Arc | Recipient, now: _Passage) -> Train | None:
         """The tuples at the end of a prefix, for the next box or a delivery; they may have to pass through Spark."""
         found = self._follow(prefix, now)
-        if (prefix, target.layout.id if isinstance(target, Delivery) else target) not in self._spark:
+        if (prefix, target.layout.id if isinstance(target, Recipient) else target) not in self._spark:
             return found
         if found is not None and len(found):
             now.asked[prefix] = found
@@ -272,7 +272,7 @@ class Superbox:
             return train
         return train.take((train.shed >> bit) & 1 == 0)
 
-    def _convert(self, train: Train, delivery: Delivery, place: int, way: Way) -> Train:
+    def _convert(self, train: Train, delivery: Recipient, place: int, way: Way) -> Train:
         """Convert tuples to the layout of a side of a box or an output."""
         train = self._shed(train, (delivery.name, delivery.side, delivery.is_output))
         columns = {name: self._column(train, text, way.arcs[-1]) for name, text in delivery.layout.columns.items()}
@@ -461,7 +461,7 @@ def _input(train: Train, place: Longs) -> dict[str, Array]:
     return {TS: train.ts, ARRIVAL: place, **train.columns}
 
 
-def _make_empty(layout: Layout) -> dict[str, Array]:
+def _make_empty(layout: TupleForm) -> dict[str, Array]:
     return {TS: np.empty(0, np.int64), ARRIVAL: np.empty(0, np.int64), **no_tuples(layout.types)}
 
 

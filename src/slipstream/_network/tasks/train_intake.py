@@ -20,12 +20,13 @@ from slipstream._errors import BadInput
 from slipstream._io import chunks
 from slipstream._io.chunks import CHUNK, LAST, OPENING, REJECTED, narrow, read_arrow_stream, to_arrow_stream
 from slipstream._io.outputs import REJECTS
+from slipstream._io.train_files import TS
 from slipstream._network.algebra import TYPES, Arc, Schema
-from slipstream._network.boxes.window_functions import encode_column
+from slipstream._network.boxes.windows.window_functions import encode_column
 from slipstream._network.flow import Train
 from slipstream._network.planning.plan import Plan
 from slipstream._network.quality.shedding import Marker
-from slipstream._network.running.train_folder import SEQ, SHED, TS
+from slipstream._network.running.train_folder import SEQ, SHED
 from slipstream._network.tasks.arrivals import first_number
 from slipstream._network.tasks.parcels import PARCELS, Load, Row
 from slipstream._network.tasks.sink import Tuples

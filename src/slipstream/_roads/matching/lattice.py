@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from slipstream._roads.edge_grid import Index, find_streets
+from slipstream._roads.edge_grid import EdgeGrid, find_streets
 from slipstream._roads.matching.routes import Trees, Turns, least_metres, route_metres
 from slipstream._tools.numba_tools import Floats, Ints, Longs, compiled
 
@@ -23,7 +23,7 @@ SCALE = 1_000_000.0
 NEVER = -(1 << 60)
 
 
-class Settings(NamedTuple):
+class ModelSettings(NamedTuple):
     """The model: metres and microseconds."""
 
     #: the standard deviation of positions
@@ -41,7 +41,7 @@ class Settings(NamedTuple):
 class Road(NamedTuple):
     """What positions are matched to."""
 
-    near: Index
+    near: EdgeGrid
     turns: Turns
     shape: Ints
     x: Floats
@@ -128,14 +128,14 @@ def put_candidates(road: Road, lattice: Lattice, slot: int, x: float, y: float) 
 
 
 @compiled
-def score_position(how: Settings, aside: float) -> int:
+def score_position(how: ModelSettings, aside: float) -> int:
     """Score a position at a distance from a road: Gaussian."""
     return -int(SCALE * 0.5 * (aside / how.noise) * (aside / how.noise) + 0.5)
 
 
 @compiled
 def score_route(
-    road: Road, trees: Trees, how: Settings, lattice: Lattice, slot: int, c: int, to: int, d: int,
+    road: Road, trees: Trees, how: ModelSettings, lattice: Lattice, slot: int, c: int, to: int, d: int,
     straight: float, least: int,
 ) -> int:  # fmt: skip
     """Score the route between candidates of two slots: exponential in its difference from the straight line.
@@ -154,7 +154,7 @@ def score_route(
 
 
 @compiled
-def _score_detour(how: Settings, metres: float) -> int:
+def _score_detour(how: ModelSettings, metres: float) -> int:
     return -int(SCALE * metres / how.detour + 0.5)
 
 
@@ -165,7 +165,7 @@ def find_straight(lattice: Lattice, slot: int, to: int) -> float:
 
 
 @compiled
-def begin_slot(how: Settings, lattice: Lattice, slot: int) -> None:
+def begin_slot(how: ModelSettings, lattice: Lattice, slot: int) -> None:
     """Score the candidates of a slot that follows none."""
     for d in range(lattice.candidates[slot]):
         lattice.score[slot, d], lattice.before[slot, d] = score_position(how, lattice.aside[slot, d]), -1
@@ -185,7 +185,7 @@ def _sort_by_score(lattice: Lattice, slot: int) -> Ints:
 
 
 @compiled
-def advance(road: Road, trees: Trees, how: Settings, lattice: Lattice, slot: int) -> bool:
+def advance(road: Road, trees: Trees, how: ModelSettings, lattice: Lattice, slot: int) -> bool:
     """Find the best predecessor of each candidate of a slot; returns whether any has one.
 
     A route adds at most nothing to a score, so predecessors are tried from the best one down, until no other can win.

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from slipstream._moving import columns, types
 from slipstream._moving.columns import MPoints
-from slipstream._roads.matching.lattice import Road, Settings
+from slipstream._roads.matching.lattice import ModelSettings, Road
 from slipstream._roads.matching.matcher import Matcher, open_matcher
 from slipstream._roads.matching.model import Model
 from slipstream._roads.matching.routes import Trees, route_edges
-from slipstream._roads.matching.speeding import speeding_points
+from slipstream._roads.matching.speeding_rules import speeding_points
 from slipstream._roads.matching.viterbi import ON, STATUS, WAITS, Matched
 from slipstream._tools.numba_tools import Bools, Bytes, Floats, Ints, Longs, compiled
 
@@ -92,7 +92,7 @@ def make_point_column(matcher: Matcher, rows: Longs, t: Longs, matched: Matched)
 
 @compiled
 def _move_along(
-    road: Road, trees: Trees, how: Settings, rows: Longs, t: Longs, x: Floats, y: Floats, matched: Matched
+    road: Road, trees: Trees, how: ModelSettings, rows: Longs, t: Longs, x: Floats, y: Floats, matched: Matched
 ) -> tuple[Ints, Longs, Floats, Floats, Ints, Ints]:
     """Return moving points along the routes between matched positions: the columns of ``MPoints``."""
     room = 2 * len(t) + 16
@@ -134,7 +134,7 @@ def _double(values: Any) -> Any:
 
 @compiled
 def _move_between(
-    road: Road, trees: Trees, how: Settings, x: Floats, y: Floats, matched: Matched, i: int, k: int
+    road: Road, trees: Trees, how: ModelSettings, x: Floats, y: Floats, matched: Matched, i: int, k: int
 ) -> tuple[Floats, Floats, Floats]:
     """Return the vertices between two matched positions and their metres from the first; last, those of the second."""
     a, b, at_a, at_b = matched.edge[i], matched.edge[k], matched.offset[i], matched.offset[k]

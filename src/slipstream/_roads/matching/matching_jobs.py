@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from slipstream._archive.trip_tables import TRIP, is_archive, open_archive, trip_outputs
 from slipstream._errors import BadInput
-from slipstream._moving.files import Reading
-from slipstream._moving.value import to_arrow
+from slipstream._moving.exchange.trip_files import TripReading
+from slipstream._moving.moving_point import to_arrow
 from slipstream._roads import road_tables
 from slipstream._roads.matching.match_columns import RESULT_SQL, match_column
 from slipstream._roads.matching.model import Model
@@ -34,7 +34,7 @@ def read_trips(trips: Path, roads: Path) -> Callable[[SparkSession], DataFrame]:
             hint="Import the roads with --centre LON,LAT, or give positions in their metres.",
             code="bad-coordinates",
         )
-    found = Reading(plane=plane).read(trips) if in_degrees else Reading().read(trips)
+    found = TripReading(plane=plane).read(trips) if in_degrees else TripReading().read(trips)
     table = pa.table({"id": pa.array([name for name, _ in found]), TRIP: to_arrow([point for _, point in found])})
     return lambda spark: spark.createDataFrame(table)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from slipstream._errors import BadArgument
-from slipstream._roads.matching.lattice import Settings
+from slipstream._roads.matching.lattice import ModelSettings
 
 #: the mean difference of a route from the straight line, in standard deviations of positions
 DETOUR = 1.0
@@ -48,7 +48,7 @@ class Model:
         return max(50.0, 5 * self.noise) if self.reach is None else self.reach
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> ModelSettings:
         """The numbers that kernels use."""
         lag = _FOREVER if self.lag is None else round(self.lag * _MICROS)
-        return Settings(self.noise, DETOUR * self.noise, round(self.gap * _MICROS), self.fastest, lag)
+        return ModelSettings(self.noise, DETOUR * self.noise, round(self.gap * _MICROS), self.fastest, lag)

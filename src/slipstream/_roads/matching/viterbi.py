@@ -21,8 +21,8 @@ from slipstream._roads.matching.lattice import (
     NEVER,
     SCALE,
     Lattice,
+    ModelSettings,
     Road,
-    Settings,
     advance,
     begin_slot,
     copy_slot,
@@ -117,7 +117,7 @@ def place_on(road: Road, edge: int, offset: float) -> tuple[float, float, float,
 
 @compiled
 def _score_between(
-    road: Road, trees: Trees, how: Settings, lattice: Lattice, slot: int, c: int, chosen: Ints, least: int
+    road: Road, trees: Trees, how: ModelSettings, lattice: Lattice, slot: int, c: int, chosen: Ints, least: int
 ) -> int:
     """Score a candidate given the chosen ones before and after; one that is below ``least`` need not be exact."""
     score = score_position(how, lattice.aside[slot, c])
@@ -131,7 +131,9 @@ def _score_between(
 
 
 @compiled
-def _compute_confidence(road: Road, trees: Trees, how: Settings, lattice: Lattice, slot: int, chosen: Ints) -> float:
+def _compute_confidence(
+    road: Road, trees: Trees, how: ModelSettings, lattice: Lattice, slot: int, chosen: Ints
+) -> float:
     """Return how probable the chosen candidate is among all, given the chosen ones before and after."""
     mine = _score_between(road, trees, how, lattice, slot, chosen[slot], chosen, 2 * NEVER)
     least, total = mine - _NEGLIGIBLE, 1.0
@@ -145,7 +147,7 @@ def _compute_confidence(road: Road, trees: Trees, how: Settings, lattice: Lattic
 
 @compiled
 def _decide(
-    road: Road, trees: Trees, how: Settings, lattice: Lattice, base: int, upto: int, size: int,
+    road: Road, trees: Trees, how: ModelSettings, lattice: Lattice, base: int, upto: int, size: int,
     out: Matched, by: int, due: int, last: Last, v: int,
 ) -> None:  # fmt: skip
     """Write down the best way, from slot ``base`` up to one, which becomes the vehicle's last position."""
@@ -188,7 +190,7 @@ def _drop(lattice: Lattice, last: Last, v: int, upto: int, size: int) -> int:
 
 @compiled
 def _agree(
-    road: Road, trees: Trees, how: Settings, lattice: Lattice, base: int, size: int,
+    road: Road, trees: Trees, how: ModelSettings, lattice: Lattice, base: int, size: int,
     out: Matched, by: int, due: int, last: Last, v: int,
 ) -> int:  # fmt: skip
     """Decide what all ways agree on; returns up to which slot, or -1."""
@@ -202,7 +204,7 @@ def _agree(
 
 @compiled
 def _give_up(
-    road: Road, trees: Trees, how: Settings, lattice: Lattice, base: int, size: int,
+    road: Road, trees: Trees, how: ModelSettings, lattice: Lattice, base: int, size: int,
     out: Matched, by: int, due: int, last: Last, v: int,
 ) -> int:  # fmt: skip
     """Decide the oldest position by the way that is best so far; returns how many slots remain.
@@ -271,13 +273,13 @@ def _put_near(road: Road, edge: int, least: float, x: float, y: float, out: Matc
 
 
 @compiled
-def _is_driven(how: Settings, ax: float, ay: float, a: int, bx: float, by: float, b: int) -> bool:
+def _is_driven(how: ModelSettings, ax: float, ay: float, a: int, bx: float, by: float, b: int) -> bool:
     """Return whether a vehicle can have come from one position to another."""
     return bool(np.hypot(bx - ax, by - ay) <= how.fastest * (b - a) / 1e6 + 6.0 * how.noise)
 
 
 @compiled
-def _is_near(how: Settings, lattice: Lattice, slot: int, t: int, x: float, y: float) -> bool:
+def _is_near(how: ModelSettings, lattice: Lattice, slot: int, t: int, x: float, y: float) -> bool:
     """Return whether a position says nothing that that of a slot does not say."""
     near = np.hypot(x - lattice.x[slot], y - lattice.y[slot]) < _SAME * how.noise
     return bool(near and t - lattice.seen[slot] <= how.gap)
@@ -285,7 +287,7 @@ def _is_near(how: Settings, lattice: Lattice, slot: int, t: int, x: float, y: fl
 
 @compiled
 def match_points(  # noqa: PLR0912, PLR0915 - one loop over what may happen to a position
-    road: Road, trees: Trees, how: Settings, t: Longs, x: Floats, y: Floats, begin: int, end: int,
+    road: Road, trees: Trees, how: ModelSettings, t: Longs, x: Floats, y: Floats, begin: int, end: int,
     until: int, is_over: bool, last: Last, v: int, out: Matched,
 ) -> int:  # fmt: skip
     """Match the positions ``begin`` to ``end`` of vehicle ``v``; returns the first that is undecided.
@@ -352,7 +354,7 @@ def match_points(  # noqa: PLR0912, PLR0915 - one loop over what may happen to a
 
 @compiled
 def match_sequences(
-    road: Road, trees: Trees, how: Settings, rows: Longs, t: Longs, x: Floats, y: Floats, until: Longs,
+    road: Road, trees: Trees, how: ModelSettings, rows: Longs, t: Longs, x: Floats, y: Floats, until: Longs,
     is_over: bool, vehicle: Longs, last: Last, out: Matched,
 ) -> Longs:  # fmt: skip
     """Match sequences of positions, each of a vehicle; returns the first undecided position of each."""

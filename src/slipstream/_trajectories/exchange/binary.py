@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from slipstream._errors import BadInput
-from slipstream._moving.value import MovingPoint
+from slipstream._moving.moving_point import MovingPoint
 from slipstream._tools.numba_tools import Floats
 
 #: MEOS's number of the type tgeompoint

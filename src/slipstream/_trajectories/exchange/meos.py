@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from slipstream._errors import BadArgument, BadInput
-from slipstream._moving.systems import System, require_metric
-from slipstream._moving.value import MovingPoint
+from slipstream._moving.moving_point import MovingPoint
+from slipstream._moving.space.systems import System, require_metric
 from slipstream._tools.extras import require
 from slipstream._trajectories.exchange.binary import decode_meos, encode_meos
 

@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 from slipstream._errors import MALFORMED, BadInput
 from slipstream._moving import types
 from slipstream._moving.columns import MPoints, read
-from slipstream._moving.systems import System
-from slipstream._moving.value import MovingPoint, to_arrow
+from slipstream._moving.moving_point import MovingPoint, to_arrow
+from slipstream._moving.space.systems import System
 from slipstream._tools.files.staging import atomic_write
-from slipstream._trajectories.assembling import TRIP
+from slipstream._trajectories.cutting.assembling import TRIP
 from slipstream._trajectories.exchange.binary import decode_meos, encode_meos, encode_path
 from slipstream._trajectories.exchange.meos import common_system
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from slipstream._moving import values
 from slipstream._moving.columns import Temporals, freeze_all
+from slipstream._moving.kernels import values
 from slipstream._moving.types import INTERPOLATIONS, TFLOAT
 from slipstream._tools.numba_tools import Longs
 

@@ -20,12 +20,12 @@ import pyarrow as pa
 
 from slipstream._errors import BadArgument
 from slipstream._moving.columns import Temporals, read
-from slipstream._moving.formats import to_wkt
-from slipstream._moving.systems import System
-from slipstream._moving.value import MovingPoint
+from slipstream._moving.exchange.trip_texts import to_wkt
+from slipstream._moving.moving_point import MovingPoint
+from slipstream._moving.space.systems import System
 from slipstream._tools.files.staging import atomic_write, staged_folder
 from slipstream._tools.numba_tools import Longs
-from slipstream._trajectories.assembling import NUMBER
+from slipstream._trajectories.cutting.assembling import NUMBER
 from slipstream._trajectories.exchange.tables import Batches, moving_points
 from slipstream._trajectories.exchange.temporal_properties import (
     is_over_time,

@@ -19,13 +19,13 @@ import numpy as np
 from slipstream._errors import BadInput
 from slipstream._joins import convoys
 from slipstream._joins.approaches import approaches
-from slipstream._joins.meetings import BLOCK, SLACK
+from slipstream._joins.trip_meetings import BLOCK, SLACK
 from slipstream._moving.columns import MPoints, freeze
 from slipstream._network.algebra import Schema
 from slipstream._network.boxes.archive import FINE, LATE, NULL, ORDER, REASONS, TIME, is_invalid_time, to_micros
 from slipstream._network.boxes.movement.endings import LAST, after_last, fresh_last, note_last
 from slipstream._network.boxes.operators import Array, KeyedTable, Operator, RowTable, State, register, require
-from slipstream._network.boxes.window_functions import nulls
+from slipstream._network.boxes.windows.window_functions import nulls
 from slipstream._network.flow import Train
 from slipstream._tools.numba_tools import Bools, Floats, Ints, Longs, compiled
 

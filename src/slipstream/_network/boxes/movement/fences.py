@@ -1,7 +1,7 @@
 """Boxes on each position and the one before it: near a place, in and out of a zone, distance travelled, arrivals.
 
-Positions are in degrees, and distances geodesics of WGS84 (``_moving.geodesic``); with ``plane``, both are in metres of
-a plane. Only positions count, not the path between them. Tuples of an id must be in order.
+Positions are in degrees, and distances geodesics of WGS84 (``_moving.space.geodesic``); with ``plane``, both are in
+metres of a plane. Only positions count, not the path between them. Tuples of an id must be in order.
 
 Memory can be cleared: with ``every``, a box forgets an id at each multiple of it, as if its next tuple were the first.
 """
@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from slipstream._errors import BadInput
-from slipstream._moving.fences import NEVER, are_near, find_before, find_dwellings
-from slipstream._moving.geodesic import distances, near_point, near_segment
+from slipstream._moving.kernels.fence_kernels import NEVER, are_near, find_before, find_dwellings
+from slipstream._moving.space.geodesic import distances, near_point, near_segment
 from slipstream._network.algebra import Schema
 from slipstream._network.boxes.movement.zones import Zone, check_zone, find_inside
 from slipstream._network.boxes.operators import Array, KeyedTable, Operator, State, register, require
-from slipstream._network.boxes.window_functions import NULL_INTEGER
+from slipstream._network.boxes.windows.window_functions import NULL_INTEGER
 from slipstream._network.flow import Train
 from slipstream._tools.numba_tools import Bools, Floats, Longs, compiled
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slipstream._moving.geodesic import are_within, distances, near_point
+from slipstream._moving.space.geodesic import are_within, distances, near_point
 from slipstream._network.algebra import Schema
-from slipstream._network.boxes.kernels import Numbers
 from slipstream._network.boxes.operators import KeyedTable, Operator, State, register, require
+from slipstream._network.boxes.windows.kernels import Numbers
 from slipstream._network.flow import Train
 from slipstream._tools.numba_tools import Bools, Floats, Longs, compiled
 

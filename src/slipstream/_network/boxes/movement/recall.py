@@ -11,7 +11,7 @@ import numpy as np
 from slipstream._errors import BadInput
 from slipstream._network.algebra import Schema
 from slipstream._network.boxes.operators import Array, KeyedTable, Operator, RowTable, State, register, require
-from slipstream._network.boxes.window_functions import expand
+from slipstream._network.boxes.windows.window_functions import expand
 from slipstream._network.column_types import plain_type
 from slipstream._network.flow import Train
 from slipstream._tools.numba_tools import Longs

@@ -19,7 +19,7 @@ from slipstream._errors import BadInput
 from slipstream._network.algebra import Schema
 from slipstream._network.boxes.movement.endings import LAST, after_last, fresh_last, note_last
 from slipstream._network.boxes.operators import Array, KeyedTable, Operator, State, register, require
-from slipstream._network.boxes.window_functions import NULL_INTEGER
+from slipstream._network.boxes.windows.window_functions import NULL_INTEGER
 from slipstream._network.column_types import plain_type
 from slipstream._network.flow import Train
 from slipstream._tools.numba_tools import Bools, Longs, compiled

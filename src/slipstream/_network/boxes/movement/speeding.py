@@ -12,9 +12,9 @@ from slipstream._network.algebra import Schema
 from slipstream._network.boxes.archive import to_micros
 from slipstream._network.boxes.movement.fences import check_new, floats
 from slipstream._network.boxes.operators import KeyedTable, Operator, State, register, require
-from slipstream._network.boxes.window_functions import nulls
+from slipstream._network.boxes.windows.window_functions import nulls
 from slipstream._network.flow import Train
-from slipstream._roads.matching.speeding import MICROS, NOWHERE, find_speeding
+from slipstream._roads.matching.speeding_rules import MICROS, NOWHERE, find_speeding
 
 _IDS, _LAST = "ids", ("t", "x", "y", "limit", "stretch")
 

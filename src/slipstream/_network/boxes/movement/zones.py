@@ -11,7 +11,7 @@ import shapely
 
 from slipstream._errors import MALFORMED, BadInput
 from slipstream._moving.columns import Lines
-from slipstream._moving.fences import are_inside
+from slipstream._moving.kernels.fence_kernels import are_inside
 from slipstream._tools.numba_tools import Bools, Floats
 
 #: west, south, east, north; or the text of a polygon

@@ -1,0 +1,1 @@
+"""Compiled kernels on whole columns of moving points and values over time, by subject."""

@@ -1,0 +1,1 @@
+"""Where things are: planes, reference systems, distances on the globe, and the geometries of others."""

@@ -1,0 +1,1 @@
+"""Boxes that toll: Linear Road's answers, and zones with prices."""

@@ -1,0 +1,1 @@
+"""Positions cut into trips and rejects: the rules, their kernel, the Spark plan, the table function."""
