@@ -17,6 +17,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "kafka": ("confluent_kafka", "fastavro"),
     "console": ("fastapi", "starlette", "uvicorn", "h11", "prometheus_client"),
     "metrics": ("prometheus_client",),
+    "otel": ("prometheus_client", "opentelemetry.exporter.otlp.proto.http"),
     "osm": ("osmium",),
     "gis": ("geopandas", "movingpandas"),
     "gtfs": ("google.transit",),

@@ -50,6 +50,7 @@ from slipstream._network.boxes.archive import archive_boxes, make_trip_schema
 from slipstream._network.boxes.cuboids import collect_cuboids
 from slipstream._network.planning.compiler import Compiled, compile_rows
 from slipstream._network.quality import shedding
+from slipstream._network.quality.box_loads import BOXES, LoadSummary
 from slipstream._network.quality.monitor import Monitor
 from slipstream._network.running import output_results, rejects
 from slipstream._network.running.connection_points import PointHistory
@@ -102,6 +103,7 @@ class Execution:
     watch: Callable[[int], None] = lambda _: None  # called with the number of every batch that was delivered
     parallel: int = 1  # partitions of every stage; fixed when the folder is created
     own: Mapping[str, Sequence[Destination]] = field(default_factory=dict)  # destinations that are objects, by output
+    _loads: LoadSummary = field(default_factory=LoadSummary)
 
     @classmethod
     def prepare(
@@ -551,7 +553,7 @@ class Execution:
         """Commit what the tasks of a batch wrote; an opening is empty."""
         written = [Written.from_row(row) for row in batch.collect()]
         facts = [one.note for one in written if not one.output]
-        taken = _sum_counts(fact["taken"] for fact in facts)
+        taken = _sum_counts(fact.get("taken", {}) for fact in facts)
         lines = taken.get(REJECTS, 0)
         own = any(end.name == REJECTS for end in self.network.ends)
         rows = sending.read(written) if number > committed.last_batch else {}
@@ -578,11 +580,12 @@ class Execution:
         sink.update_histories({point.name: self.history(point.name) for point in self.network.kept}, written, number)
         assert self.known is not None
         facts = [one.note for one in written if not one.output]
-        taken = _sum_counts(fact["taken"] for fact in facts)
+        taken = _sum_counts(fact.get("taken", {}) for fact in facts)
         shares = shedding.delivered_shares(self.known, self.places, self.shares)
         line = self.monitor.line(sink.merge_measured(written), shares, taken, committed_ms)
-        sources = {source for fact in facts for source in fact["dropped"]}
-        dropped = {source: _sum_counts(fact["dropped"].get(source, {}) for fact in facts) for source in sources}
+        line |= self._loads.add((fact.get(BOXES, {}) for fact in facts), committed_ms)
+        lost = [fact.get("dropped", {}) for fact in facts]
+        dropped = {source: _sum_counts(one.get(source, {}) for one in lost) for one in lost for source in one}
         return line | ({"dropped": dropped} if dropped else {})
 
     def history(self, point: str) -> PointHistory:
