@@ -38,6 +38,7 @@ BODIES: dict[tuple[str, str], Any] = {
         "rate": 5.0,
         "train": 9,
     },
+    ("POST", "/api/network/preview"): {"source": "x.csv", "last": 3},
     ("POST", "/api/network/run/step"): {"trains": 2},
     ("POST", "/api/jobs/want"): {"job": "tolled", "want": "pause"},
     ("POST", "/api/jobs/resume"): {"job": "tolled"},

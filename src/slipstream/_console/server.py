@@ -25,10 +25,12 @@ from slipstream._console.ask.asking import Asking
 from slipstream._console.errors import add_error_handlers
 from slipstream._console.guard import AccessRules, Guard
 from slipstream._console.jobs.overview import Jobs
+from slipstream._console.live.event_feed import EventFeed
 from slipstream._console.live.live_city import LiveCity
 from slipstream._console.moving_features import feature_routes
 from slipstream._console.networks.network_runner import NetworkRunner
 from slipstream._console.pages import ask_page, city_page, jobs_page, map_page, network_page, trajectories_page
+from slipstream._console.shared_answers import SharedAnswers
 from slipstream._console.workspace import Workspace
 
 PAGES = ("/", "/city", "/network", "/trajectories", "/jobs", "/ask", "/map")
@@ -80,6 +82,8 @@ def create(workspace: Workspace | Path, rules: AccessRules, master: str) -> Fast
     )
     workspace = Workspace.over([workspace]) if isinstance(workspace, Path) else workspace
     app.state.city = LiveCity(workspace, master)
+    app.state.events = EventFeed(app.state.city)
+    app.state.answers = SharedAnswers()
     app.state.runner = NetworkRunner(app.state.city.workspace, master)
     app.state.jobs = Jobs(app.state.city.workspace, master)
     app.state.asking = Asking(app.state.city.workspace, app.state.runner.spark)
