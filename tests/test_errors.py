@@ -207,7 +207,7 @@ def test_an_error_within_another_keeps_its_data() -> None:
         ("toll nowhere -o out --sped 3", "bad-usage", 2),
         ("toll", "bad-usage", 2),
         ("history run --config none.toml", "no-such-file", 2),
-        ("network check none.yaml", "no-such-file", 3),
+        ("network check none.yaml", "no-such-file", 2),
         ("toll run.csv -o out --rules 1999", "unknown-value", 2),
         ("toll kafka:nowhere -o out", "malformed-value", 2),
         ("archive run.csv -o out --format xml", "unknown-value", 2),

@@ -99,7 +99,7 @@ def test_every_command_about_a_job_refuses_a_folder_of_the_first_version_and_cha
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     for words in (
         ("backup", tmp_path / "old", tmp_path / "copy"),
-        ("retain", tmp_path / "old", "--for", "1 day"),
+        ("retain", tmp_path / "old", "--age", "1 day"),
         ("forget", tmp_path / "old", "--id", "7", "--end-job"),
         ("pause", tmp_path / "old"),
     ):

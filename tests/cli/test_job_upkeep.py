@@ -122,12 +122,12 @@ def test_a_vehicle_is_forgotten_by_its_real_id_where_it_has_a_pseudonym(slipstre
 
 def test_retention_is_set_applied_and_removed(slipstream: Slipstream, tmp_path: Path) -> None:
     out = made_job(tmp_path / "out")
-    assert slipstream("job", "retain", out, "--for", "30 days", "--json").json == {"keep": "30 days"}
+    assert slipstream("job", "retain", out, "--age", "30 days", "--json").json == {"age": "30 days"}
     assert json.loads((out / "retention.json").read_text()) == {"keep_seconds": 30 * 86_400}
-    assert slipstream("job", "retain", out, "--for", "0 s", "--json").json == {"keep": "0 s", "tolls": 4}
-    assert slipstream("job", "retain", out, "--for", "forever", "--json").json == {"keep": "forever"}
+    assert slipstream("job", "retain", out, "--age", "0 s", "--json").json == {"age": "0 s", "tolls": 4}
+    assert slipstream("job", "retain", out, "--age", "forever", "--json").json == {"age": "forever"}
     assert not (out / "retention.json").exists()
-    assert slipstream("job", "retain", out, "--for", "soon").code == 2
+    assert slipstream("job", "retain", out, "--age", "soon").code == 2
     outputs.check_tables(out, JobFile.read(out).id)
 
 

@@ -78,8 +78,8 @@ def backup(
 
 def retain(
     folder: Folder,
-    keep: Annotated[
-        str, typer.Option("--for", metavar="DURATION", help='How long rows are kept: "30 days", "12 h", or forever.')
+    age: Annotated[
+        str, typer.Option(metavar="DURATION", help='How long rows are kept: "30 days", "12 h", or forever.')
     ],
     as_json: Json = False,
 ) -> None:
@@ -90,21 +90,21 @@ def retain(
 
     Examples:
 
-    `slipstream job retain tolls --for "30 days"`
+    `slipstream job retain tolls --age "30 days"`
 
-    `slipstream job retain tolls --for forever`
+    `slipstream job retain tolls --age forever`
     """
     from slipstream._io.outputs.removal import retention
     from slipstream._runtime.job import JobFile
     from slipstream._tools.durations import seconds
 
     JobFile.read(folder)
-    if keep == _FOREVER:
+    if age == _FOREVER:
         (folder / retention.FILE).unlink(missing_ok=True)
     else:
-        retention.Retention(float(seconds(keep, "--for"))).write(folder)
+        retention.Retention(float(seconds(age, "--age"))).write(folder)
     removed = retention.expire(folder)
-    show({"keep": keep, **removed}, as_json=as_json, title=f"Rows removed from {folder}")
+    show({"age": age, **removed}, as_json=as_json, title=f"Rows removed from {folder}")
 
 
 def forget(

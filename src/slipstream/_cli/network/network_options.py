@@ -14,6 +14,7 @@ from slipstream._cli.common.input_options import Reading
 from slipstream._cli.common.user_functions import load_functions
 from slipstream._errors import MALFORMED, BadArgument
 from slipstream._io.required_inputs import check_given
+from slipstream._tools.files.locations import local
 from slipstream._tools.progress import say
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def parse_destinations(given: list[str] | None) -> dict[str, list[str]]:
 
 def parse_paths(option: str, given: list[str] | None) -> dict[str, Path]:
     """Parse NAME=FILE options, with paths."""
-    return {name: Path(path) for name, path in parse_pairs(option, given).items()}
+    return {name: Path(local(path)) for name, path in parse_pairs(option, given).items()}
 
 
 def is_feed(where: str, *, follow: bool, mapped: bool = False) -> bool:
@@ -168,7 +169,7 @@ def is_feed(where: str, *, follow: bool, mapped: bool = False) -> bool:
     """
     if follow or where.startswith(("kafka:", "tcp:")):
         return True
-    path = Path(where)
+    path = Path(local(where))
     is_run = (path / "manifest.json").exists()
     return not is_run and (mapped or path.is_dir())
 

@@ -63,6 +63,7 @@ from slipstream._network.tasks.train_intake import REJECT_TYPES, pack_frame, wit
 from slipstream._runtime.job import CONTROL, JobFile, lock_folder
 from slipstream._runtime.job import FILE as JOB
 from slipstream._runtime.watching.status import has_finished
+from slipstream._tools.files.remote_paths import RemotePath, for_arrow
 from slipstream._tools.files.staging import atomic_write, check_new
 from slipstream._tools.logs import append_lines, read_lines
 
@@ -166,6 +167,12 @@ class Execution:
     @classmethod
     def _create(cls, folder: Path, network: Network, parallel: int = 1, to: Wheres | None = None) -> Execution:
         check_new(folder, label="", hint=ANOTHER)
+        if isinstance(folder, RemotePath) and network.kept:
+            raise BadArgument(
+                f"{folder}: connection points and views must be in a file system, and {network.kept[0].name} is one.",
+                hint="Give a path, or run the network without them.",
+                code="wrong-file-type",
+            )
         wheres = collect_destinations(network, to or {})
         destinations.check_unused(folder, wheres)
         for source in network.sources:
@@ -226,7 +233,7 @@ class Execution:
         """The tuples of each source that have not arrived yet."""
         lengths = dict.fromkeys((source.name for source in self.network.sources), 0)
         for train in self.waiting():
-            lengths[train.parent.name] += pq.read_metadata(train).num_rows
+            lengths[train.parent.name] += pq.read_metadata(for_arrow(train)).num_rows
         return lengths
 
     def admit_due(self) -> bool:
@@ -254,7 +261,7 @@ class Execution:
     def _admit(self, train: Path) -> None:
         """Let one train arrive, with its arrival times and, when load is shed, the marks of the tuples to drop."""
         shares, source, number = self.shares, train.parent.name, int(train.stem.removeprefix("train-"))
-        tuples = entering = set_arrivals(pq.read_table(train), self.began)
+        tuples = entering = set_arrivals(pq.read_table(for_arrow(train)), self.began)
         if shares:
             tuples = shedding.stamp(tuples, self.places, shares, shedding.value_graphs(self.network, self.places))
             entering = shedding.drop_unused(tuples, self.network, source, self.places)

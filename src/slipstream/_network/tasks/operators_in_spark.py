@@ -46,6 +46,7 @@ from slipstream._network.tasks.train_intake import Arrived
 from slipstream._runtime.stages.partitions import labels
 from slipstream._runtime.stages.stage import FrameStage, batch_number
 from slipstream._runtime.state.store import Store
+from slipstream._tools.files.locations import to_path
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ class SuperboxStage(FrameStage[StageBoxes]):
         self._superbox = superbox
         self._sink = sink
         self._number = number
-        self._snapshot = Path(sink.folder) / FOLDER if sink else None
+        self._snapshot = to_path(sink.folder) / FOLDER if sink else None
         self._marker = Marker(sink.folder, sink.network) if sink else None
 
     def fresh(self) -> StageBoxes:

@@ -50,7 +50,7 @@ class Retention:
         except MALFORMED as error:
             raise BadInput(
                 f"{folder / FILE}: damaged ({error}).",
-                hint="Set it again: slipstream job retain OUT --for DURATION.",
+                hint="Set it again: slipstream job retain OUT --age DURATION.",
                 code="damaged-output",
             ) from error
 
