@@ -45,6 +45,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/api/jobs/start"): {"job": "toll", "out": "new", "inputs": {"input": "x.csv"}, "columns": ["vid=id"]},
     ("POST", "/api/ask/query"): {"job": "tolled", "sql": "select vid from alerts", "id": "a-1"},
     ("POST", "/api/ask/cancel"): {"id": "a-1"},
+    ("POST", "/api/map/file"): {},
     ("PUT", "/api/network/run/shed"): {"shares": {"over": 0.5}},
     ("POST", "/api/trajectories/who"): {"data": "x", "region": [[0, 0], [1, 0], [1, 1]], "begin": 0, "end": 9.5},
 }

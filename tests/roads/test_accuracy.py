@@ -49,8 +49,8 @@ def test_a_lag_of_thirty_seconds_finds_almost_the_same_roads():
     whole = Matcher(network, Model(noise=10))
     one = whole.match(seen.rows, seen.t, seen.x, seen.y)
     print(f"without a lag {mismatch(whole, driven, seen, one):.2%} of the metres are wrong")
-    # six positions do not always show which of two streets it is; twelve do
-    for lag, least, most in ((30, 0.96, 0.03), (60, 0.99, 0.01)):
+    # a vehicle may stand at a crossing for longer than the lag: then it is decided before it shows where it goes
+    for lag, least, most in ((30, 0.96, 0.02), (60, 0.98, 0.01)):
         live = Matcher(network, Model(noise=10, lag=lag))
         other = live.match(seen.rows, seen.t, seen.x, seen.y)
         same, wrong = (one.edge == other.edge).mean(), mismatch(live, driven, seen, other)

@@ -218,6 +218,23 @@ def test_a_standing_vehicle_stays_where_it_is() -> None:
     assert not found.starts[1:].any()
 
 
+CROSSING = build([street((0, 0), (500, 0)), *(street((500, 0), end) for end in ((1000, 0), (500, 500), (500, -500)))])
+
+
+@pytest.mark.parametrize("exit_", [1, 2, 3])
+def test_a_vehicle_that_stands_at_a_crossing_may_leave_it_by_any_road(exit_: int) -> None:
+    """With a lag it is decided before it moves on; what was decided then must not lead into a wrong road."""
+    dx, dy = {1: (1, 0), 2: (0, 1), 3: (0, -1)}[exit_]
+    standing = [(10.0 + 5 * i, 503 + 3 * math.sin(i), 3 * math.cos(i)) for i in range(20)]
+    leaving = [(110.0 + 5 * i, 500.0 + 60 * i * dx, 60.0 * i * dy) for i in range(1, 6)]
+    found = match(CROSSING, (0, 350, 0), (5, 430, 0), *standing, *leaving, lag=30)
+    ways = CROSSING.way[found.edge].tolist()
+    assert set(ways[:-5]) == {CROSSING.way[match(CROSSING, (0, 100, 0)).edge[0]]}
+    assert len(set(ways[-5:])) == 1
+    assert not found.starts[1:].any()
+    assert (np.hypot(found.x[-5:] - [p[1] for p in leaving], found.y[-5:] - [p[2] for p in leaving]) < 1).all()
+
+
 def test_a_one_way_street_is_not_driven_against() -> None:
     network = build([street((0, 0), (500, 0), oneway=-1), street((0, 0), (0, 40)), street((500, 0), (500, 40)),
                      street((0, 40), (500, 40))])  # fmt: skip

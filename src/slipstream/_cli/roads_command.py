@@ -87,8 +87,10 @@ def match(
         float, typer.Option("--noise", metavar="METRES", help="The standard deviation of positions, in metres.")
     ] = 10.0,
     lag: Annotated[
-        float | None,
-        typer.Option("--lag", metavar="SECONDS", help="Decide each position this long after it, as in a stream."),
+        str | None,
+        typer.Option(
+            "--lag", metavar="DURATION", help="Decide each position this long after it, as a stream does: 30s."
+        ),
     ] = None,
     max_rejects: MaxRejects = 1.0,
     overwrite: Overwrite = False,
@@ -105,8 +107,9 @@ def match(
     """
     check_there(trips, hint="Give trips, or a file of positions.")
     from slipstream._roads.matching.model import Model
+    from slipstream._tools import durations
 
-    model = Model(noise=noise, lag=lag)
+    model = Model(noise=noise, lag=None if lag is None else float(durations.seconds(lag, "--lag")))
     if not (roads / _ROADS).is_file():
         from slipstream._roads.road_tables import check_roads
 

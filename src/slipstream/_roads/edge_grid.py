@@ -74,7 +74,8 @@ def project(x: float, y: float, ax: float, ay: float, bx: float, by: float) -> t
     share = 0.0
     if square > 0.0:
         share = min(1.0, max(0.0, ((x - ax) * dx + (y - ay) * dy) / square))
-    return share, np.hypot(x - ax - share * dx, y - ay - share * dy)
+    aside, beside = x - ax - share * dx, y - ay - share * dy
+    return share, np.sqrt(aside * aside + beside * beside)
 
 
 @compiled

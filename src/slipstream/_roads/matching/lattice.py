@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from slipstream._roads.edge_grid import EdgeGrid, find_streets
-from slipstream._roads.matching.routes import Trees, Turns, least_metres, route_metres
+from slipstream._roads.matching.routes import Trees, Turns, measure_routes
 from slipstream._tools.numba_tools import Floats, Ints, Longs, compiled
 
 #: candidates of a position: streets, and directions of streets
@@ -64,6 +64,13 @@ class Lattice(NamedTuple):
     aside: Floats
     score: Longs
     before: Ints
+    #: the score of the route from each candidate of the slot before to each of this one
+    route: Longs
+    #: of the slot that is being filled: the streets near it, the places along and beside them, and metres of routes
+    street: Ints
+    along: Floats
+    beside: Floats
+    metres: Floats
 
 
 @compiled
@@ -82,12 +89,18 @@ def make_lattice(slots: int) -> Lattice:
         np.empty(wide),
         np.empty(wide, np.int64),
         np.empty(wide, np.int32),
+        np.empty((slots, MOST, MOST), np.int64),
+        np.empty(STREETS, np.int32),
+        np.empty(STREETS),
+        np.empty(STREETS),
+        np.empty(MOST),
     )
 
 
 @compiled
 def copy_slot(source: Lattice, slot: int, target: Lattice, to: int) -> None:
-    """Copy a slot."""
+    """Copy a slot, also within a lattice, and over the slot before it."""
+    others = source.candidates[slot - 1] if slot else 0
     target.point[to], target.t[to], target.seen[to] = source.point[slot], source.t[slot], source.seen[slot]
     target.x[to], target.y[to] = source.x[slot], source.y[slot]
     target.candidates[to] = source.candidates[slot]
@@ -95,15 +108,16 @@ def copy_slot(source: Lattice, slot: int, target: Lattice, to: int) -> None:
         target.edge[to, c], target.offset[to, c] = source.edge[slot, c], source.offset[slot, c]
         target.aside[to, c], target.score[to, c] = source.aside[slot, c], source.score[slot, c]
         target.before[to, c] = source.before[slot, c]
+    for b in range(others):
+        for c in range(source.candidates[slot]):
+            target.route[to, b, c] = source.route[slot, b, c]
 
 
 @compiled
-def make_room(lattice: Lattice, size: int) -> Lattice:
-    """Return a lattice with room for another slot."""
-    if size < len(lattice.t):
-        return lattice
-    larger = make_lattice(2 * size)
-    for slot in range(size):
+def make_room(lattice: Lattice) -> Lattice:
+    """Return a lattice with the same slots, and room for as many more."""
+    larger = make_lattice(2 * len(lattice.t))
+    for slot in range(len(lattice.t)):
         copy_slot(lattice, slot, larger, slot)
     return larger
 
@@ -111,8 +125,7 @@ def make_room(lattice: Lattice, size: int) -> Lattice:
 @compiled
 def put_candidates(road: Road, lattice: Lattice, slot: int, x: float, y: float) -> int:
     """Put the edges near a place into a slot, both directions of a street; returns how many there are."""
-    edges, offsets, asides = np.empty(STREETS, np.int32), np.empty(STREETS), np.empty(STREETS)
-    count = 0
+    edges, offsets, asides, count = lattice.street, lattice.along, lattice.beside, 0
     for i in range(find_streets(road.near, x, y, edges, offsets, asides)):
         lattice.edge[slot, count], lattice.offset[slot, count] = edges[i], offsets[i]
         lattice.aside[slot, count] = asides[i]
@@ -130,38 +143,31 @@ def put_candidates(road: Road, lattice: Lattice, slot: int, x: float, y: float) 
 @compiled
 def score_position(how: ModelSettings, aside: float) -> int:
     """Score a position at a distance from a road: Gaussian."""
-    return -int(SCALE * 0.5 * (aside / how.noise) * (aside / how.noise) + 0.5)
+    return -int(SCALE * 0.5 * (aside / how.noise) ** 2 + 0.5)
 
 
 @compiled
-def score_route(
-    road: Road, trees: Trees, how: ModelSettings, lattice: Lattice, slot: int, c: int, to: int, d: int,
-    straight: float, least: int,
-) -> int:  # fmt: skip
-    """Score the route between candidates of two slots: exponential in its difference from the straight line.
-
-    One that is below ``least`` need not be exact: most routes are too long already for what lies of their two edges
-    between the candidates, and need not be looked up.
-    """
+def score_routes(road: Road, trees: Trees, how: ModelSettings, lattice: Lattice, slot: int) -> None:
+    """Score the routes to a slot from the one before: exponential in their difference from the straight line."""
+    dx, dy = lattice.x[slot] - lattice.x[slot - 1], lattice.y[slot] - lattice.y[slot - 1]
+    straight = np.sqrt(dx * dx + dy * dy)
+    likely = 1.5 * straight + road.turns.u_turn + 100.0
     limit = 3.0 * straight + 300.0 + 8.0 * how.noise
-    a, b = lattice.edge[slot, c], lattice.edge[to, d]
-    at_a, at_b = lattice.offset[slot, c], lattice.offset[to, d]
-    shortest = least_metres(road.turns, a, at_a, b, at_b, 5.0 * how.noise)
-    if shortest > limit or (shortest > straight and _score_detour(how, shortest - straight) < least):
-        return NEVER
-    metres = route_metres(road.turns, trees, a, at_a, b, at_b, limit, 5.0 * how.noise)
-    return NEVER if metres == np.inf else _score_detour(how, abs(metres - straight))
+    count, metres = lattice.candidates[slot], lattice.metres
+    for c in range(lattice.candidates[slot - 1]):
+        a, at_a = lattice.edge[slot - 1, c], lattice.offset[slot - 1, c]
+        measure_routes(
+            road.turns, trees, a, at_a, lattice.edge[slot], lattice.offset[slot], count,
+            likely, limit, 5.0 * how.noise, metres,
+        )  # fmt: skip
+        for d in range(count):
+            found = metres[d] != np.inf
+            lattice.route[slot, c, d] = _score_detour(how, abs(metres[d] - straight)) if found else NEVER
 
 
 @compiled
 def _score_detour(how: ModelSettings, metres: float) -> int:
     return -int(SCALE * metres / how.detour + 0.5)
-
-
-@compiled
-def find_straight(lattice: Lattice, slot: int, to: int) -> float:
-    """Return the metres between the positions of two slots."""
-    return float(np.hypot(lattice.x[to] - lattice.x[slot], lattice.y[to] - lattice.y[slot]))
 
 
 @compiled
@@ -172,42 +178,22 @@ def begin_slot(how: ModelSettings, lattice: Lattice, slot: int) -> None:
 
 
 @compiled
-def _sort_by_score(lattice: Lattice, slot: int) -> Ints:
-    """Return the candidates of a slot, the best first; of equal ones, the first."""
-    order = np.empty(lattice.candidates[slot], np.int32)
-    for c in range(len(order)):
-        at = c
-        while at > 0 and lattice.score[slot, order[at - 1]] < lattice.score[slot, c]:
-            order[at] = order[at - 1]
-            at -= 1
-        order[at] = c
-    return order
-
-
-@compiled
-def advance(road: Road, trees: Trees, how: ModelSettings, lattice: Lattice, slot: int) -> bool:
-    """Find the best predecessor of each candidate of a slot; returns whether any has one.
-
-    A route adds at most nothing to a score, so predecessors are tried from the best one down, until no other can win.
-    """
-    order, found = _sort_by_score(lattice, slot - 1), False
-    straight = find_straight(lattice, slot - 1, slot)
+def advance(how: ModelSettings, lattice: Lattice, slot: int) -> bool:
+    """Find the best predecessor of each candidate of a slot whose routes are scored; returns whether any has one."""
+    is_reached = False
     for d in range(lattice.candidates[slot]):
         best, chosen = NEVER, -1
-        for c in order:
-            before = lattice.score[slot - 1, c]
-            if before < best or before == NEVER:
-                break
-            total = before + score_route(road, trees, how, lattice, slot - 1, c, slot, d, straight, best - before)
-            if total > best or (total == best and c < chosen):
+        for c in range(lattice.candidates[slot - 1]):
+            total = lattice.score[slot - 1, c] + lattice.route[slot, c, d]
+            if total > best:
                 best, chosen = total, c
         if best <= NEVER // 2:
             best, chosen = NEVER, -1
         else:
             best += score_position(how, lattice.aside[slot, d])
-            found = True
+            is_reached = True
         lattice.score[slot, d], lattice.before[slot, d] = best, chosen
-    return found
+    return is_reached
 
 
 @compiled
@@ -221,18 +207,31 @@ def find_best(lattice: Lattice, slot: int) -> int:
 
 
 @compiled
+def find_likely(lattice: Lattice, slot: int, least: int) -> int:
+    """Return the candidates of a slot with at least a score, as bits."""
+    found = 0
+    for c in range(lattice.candidates[slot]):
+        if lattice.score[slot, c] >= least:
+            found |= 1 << c
+    return found
+
+
+@compiled
+def trace_back(lattice: Lattice, slot: int, ways: int) -> int:
+    """Return the predecessors of some candidates of a slot, as bits."""
+    found = 0
+    for c in range(lattice.candidates[slot]):
+        if ways >> c & 1:
+            found |= 1 << lattice.before[slot, c]
+    return found
+
+
+@compiled
 def find_common(lattice: Lattice, size: int) -> int:
     """Return the last slot at which all ways are the same; -1 if there is none."""
-    alive = 0
-    for c in range(lattice.candidates[size - 1]):
-        if lattice.score[size - 1, c] > NEVER:
-            alive |= 1 << c
+    ways = find_likely(lattice, size - 1, NEVER + 1)
     for slot in range(size - 1, -1, -1):
-        if alive & (alive - 1) == 0:
+        if ways & (ways - 1) == 0:
             return slot
-        before = 0
-        for c in range(lattice.candidates[slot]):
-            if alive >> c & 1 and slot > 0:
-                before |= 1 << lattice.before[slot, c]
-        alive = before
+        ways = trace_back(lattice, slot, ways) if slot else 0
     return -1

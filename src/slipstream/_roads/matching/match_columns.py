@@ -16,7 +16,7 @@ from slipstream._roads.matching.model import Model
 from slipstream._roads.matching.routes import Trees, route_edges
 from slipstream._roads.matching.speeding_rules import speeding_points
 from slipstream._roads.matching.viterbi import ON, STATUS, WAITS, Matched
-from slipstream._tools.numba_tools import Bools, Bytes, Floats, Ints, Longs, compiled
+from slipstream._tools.numba_tools import Bools, Bytes, Floats, Ints, Longs, borrow, compiled
 
 POINT = pa.struct(
     [
@@ -95,6 +95,7 @@ def _move_along(
     road: Road, trees: Trees, how: ModelSettings, rows: Longs, t: Longs, x: Floats, y: Floats, matched: Matched
 ) -> tuple[Ints, Longs, Floats, Floats, Ints, Ints]:
     """Return moving points along the routes between matched positions: the columns of ``MPoints``."""
+    road, trees, x, y, matched = borrow((road, trees, x, y, matched))
     room = 2 * len(t) + 16
     out_t, out_x, out_y = np.empty(room, np.int64), np.empty(room), np.empty(room)
     out_rows, parts = np.zeros(len(rows), np.int32), np.zeros(len(rows), np.int32)

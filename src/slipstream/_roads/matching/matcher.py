@@ -22,7 +22,7 @@ class Matcher:
 
     def __init__(self, network: StreetNetwork, model: Model) -> None:
         self.network, self.model, self.settings = network, model, model.settings
-        turns = make_turns(network, U_TURN * model.noise)
+        turns = make_turns(network, float(U_TURN * model.noise))
         index = make_index(network, model.metres)
         self.road = Road(index, turns, network.shape, network.shape_x, network.shape_y)
         self.trees = make_trees(turns)

@@ -45,10 +45,11 @@ class Model:
     @property
     def metres(self) -> float:
         """How far a road may be away."""
-        return max(50.0, 5 * self.noise) if self.reach is None else self.reach
+        return float(max(50.0, 5 * self.noise) if self.reach is None else self.reach)
 
     @property
     def settings(self) -> ModelSettings:
-        """The numbers that kernels use."""
+        """The numbers that kernels use; floats, as kernels are compiled for each type that they are given."""
         lag = _FOREVER if self.lag is None else round(self.lag * _MICROS)
-        return ModelSettings(self.noise, DETOUR * self.noise, round(self.gap * _MICROS), self.fastest, lag)
+        noise = float(self.noise)
+        return ModelSettings(noise, DETOUR * noise, round(self.gap * _MICROS), float(self.fastest), lag)

@@ -15,10 +15,10 @@ from slipstream._roads.paths import sift_down, sift_up
 from slipstream._roads.street_network import StreetNetwork
 from slipstream._tools.numba_tools import Floats, Ints, Longs, compiled
 
-#: the radius of the smallest tree; each next is twice as large
-_RADIUS = 250.0
+#: the radius of the smallest tree, and how much larger each next one is
+_RADIUS, _LARGER = 250.0, 1.5
 #: edges in all trees
-_ROOM = 1 << 22
+_ROOM = 1 << 23
 
 
 class Turns(NamedTuple):
@@ -63,7 +63,8 @@ def make_turns(network: StreetNetwork, u_turn: float) -> Turns:
     begin, end = begin[allowed], end[allowed].astype(np.int32)
     first = np.searchsorted(begin, np.arange(network.edges + 1)).astype(np.int32)
     extra = np.where(network.reverse[begin] == end, u_turn, 0.0)
-    return Turns(network.length, network.reverse, first, end, extra, u_turn)
+    # copies, which can be written: kernels are compiled once more for arrays of files, which cannot
+    return Turns(np.array(network.length), np.array(network.reverse), first, end, extra, u_turn)
 
 
 def make_trees(turns: Turns) -> Trees:
@@ -129,7 +130,7 @@ def _remember(turns: Turns, trees: Trees, root: int, least: float) -> None:
     """Search the tree of an edge with a radius of at least this; if memory is full, forget all others first."""
     radius = _RADIUS
     while radius < least:
-        radius *= 2.0
+        radius *= _LARGER
     edges, metres, before = _search(turns, trees, root, radius)
     if trees.used[0] + len(edges) > len(trees.edge):
         trees.head[:] = -1
@@ -144,68 +145,77 @@ def _remember(turns: Turns, trees: Trees, root: int, least: float) -> None:
 
 
 @compiled
-def _find(turns: Turns, trees: Trees, root: int, edge: int, radius: float) -> int:
-    """Return the place of an edge in the tree of a root; -1 if it is farther than ``radius``."""
+def _plant(turns: Turns, trees: Trees, root: int, radius: float) -> None:
+    """Make sure that the tree of a root is known, up to a radius."""
     if trees.head[root] < 0 or trees.radius[root] < radius:
         _remember(turns, trees, root, radius)
-    low = trees.head[root]
-    high = low + trees.size[root]
-    end = high
+
+
+@compiled
+def _seek(edges: Ints, first: int, size: int, edge: int) -> int:
+    """Return the place of an edge among sorted ones; -1 if it is not there."""
+    low, high = first, first + size
     while low < high:
-        middle = (low + high) // 2
-        if trees.edge[middle] < edge:
+        middle = (low + high) >> 1
+        if edges[middle] < edge:
             low = middle + 1
         else:
             high = middle
-    if low < end and trees.edge[low] == edge and trees.metres[low] <= radius:
-        return int(low)
-    return -1
+    return low if low < first + size and edges[low] == edge else -1
 
 
 @compiled
-def least_metres(turns: Turns, a: int, at_a: float, b: int, at_b: float, backwards: float) -> float:
-    """Return metres that a route from a place on an edge to one on another certainly has, without looking it up."""
-    if a == b and at_b >= at_a - backwards:
-        return max(0.0, at_b - at_a)
-    onwards = turns.length[a] - at_a + at_b
-    if turns.reverse[a] == b:
-        return float(min(onwards, abs(turns.length[a] - at_b - at_a) + turns.u_turn))
-    return float(onwards)
+def _find(turns: Turns, trees: Trees, root: int, edge: int, radius: float) -> int:
+    """Return the place of an edge in the tree of a root; -1 if it is farther than ``radius``."""
+    _plant(turns, trees, root, radius)
+    place = _seek(trees.edge, trees.head[root], trees.size[root], edge)
+    return place if place >= 0 and trees.metres[place] <= radius else -1
 
 
 @compiled
-def route_metres(
-    turns: Turns, trees: Trees, a: int, at_a: float, b: int, at_b: float, limit: float, backwards: float
-) -> float:
-    """Return the metres from a place on an edge to one on another; infinite if more than ``limit``.
+def measure_routes(
+    turns: Turns, trees: Trees, a: int, at_a: float, b: Ints, at_b: Floats, count: int,
+    likely: float, limit: float, backwards: float, out: Floats,
+) -> None:  # fmt: skip
+    """Measure the routes from a place on an edge to places on others, in metres; infinite if more than ``limit``.
 
-    A place up to ``backwards`` metres behind on the same edge counts as the same place: positions are noisy.
+    A place up to ``backwards`` metres behind on the same edge counts as the same place: positions are noisy. Routes are
+    searched up to the ``likely`` metres first, and farther only for a place that is not among them.
     """
-    if a == b and at_b >= at_a - backwards:
-        return max(0.0, at_b - at_a)
-    best = np.inf
-    if turns.reverse[a] == b:
-        best = abs(turns.length[a] - at_b - at_a) + turns.u_turn
-    left = limit - (turns.length[a] - at_a) - at_b
-    if left >= 0.0:
-        found = _find(turns, trees, a, b, left)
-        if found >= 0:
-            best = min(best, turns.length[a] - at_a + trees.metres[found] + at_b)
-    return best if best <= limit else np.inf
+    rest, back = turns.length[a] - at_a, turns.reverse[a]
+    if limit >= rest:
+        _plant(turns, trees, a, min(likely, limit) - rest)
+    head, size = trees.head[a], trees.size[a]
+    for i in range(count):
+        if a == b[i] and at_b[i] >= at_a - backwards:
+            out[i] = max(0.0, at_b[i] - at_a)
+            continue
+        best = abs(turns.length[a] - at_b[i] - at_a) + turns.u_turn if back == b[i] else np.inf
+        left = limit - rest - at_b[i]
+        if left >= 0.0:
+            found = _seek(trees.edge, head, size, b[i])
+            if found < 0 and trees.radius[a] < left:
+                _plant(turns, trees, a, left)
+                head, size = trees.head[a], trees.size[a]
+                found = _seek(trees.edge, head, size, b[i])
+            if found >= 0 and trees.metres[found] <= left:
+                best = min(best, rest + trees.metres[found] + at_b[i])
+        out[i] = best if best <= limit else np.inf
 
 
 @compiled
 def route_edges(
     turns: Turns, trees: Trees, a: int, at_a: float, b: int, at_b: float, limit: float, backwards: float
 ) -> Ints:
-    """Return the edges between those of two places, on the route that ``route_metres`` measures."""
+    """Return the edges between those of two places, on the route that ``measure_routes`` measures."""
     nothing = np.empty(0, np.int32)
     if a == b and at_b >= at_a - backwards:
         return nothing
-    metres = route_metres(turns, trees, a, at_a, b, at_b, limit, backwards)
-    left = limit - (turns.length[a] - at_a) - at_b
+    rest = turns.length[a] - at_a
+    left = limit - rest - at_b
     found = _find(turns, trees, a, b, left) if left >= 0.0 else -1
-    if found < 0 or turns.length[a] - at_a + trees.metres[found] + at_b > metres:
+    turning = abs(rest - at_b) + turns.u_turn if turns.reverse[a] == b else np.inf
+    if found < 0 or rest + trees.metres[found] + at_b > turning:
         return nothing
     count, edge = 0, trees.before[found]
     while edge != a:

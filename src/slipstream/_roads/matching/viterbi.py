@@ -28,15 +28,16 @@ from slipstream._roads.matching.lattice import (
     copy_slot,
     find_best,
     find_common,
-    find_straight,
+    find_likely,
     make_lattice,
     make_room,
     put_candidates,
     score_position,
-    score_route,
+    score_routes,
+    trace_back,
 )
 from slipstream._roads.matching.routes import Trees
-from slipstream._tools.numba_tools import Bools, Bytes, Floats, Ints, Longs, compiled
+from slipstream._tools.numba_tools import Bools, Bytes, Floats, Ints, Longs, borrow, compiled
 
 #: what became of a position
 ON, OFF, JUMP, WAITS = 0, 1, 2, 3
@@ -51,6 +52,8 @@ NONE = -(1 << 62)
 NEVER_DUE = 1 << 62
 #: how much worse a candidate scores that takes nothing from the confidence in another: e to the -15
 _NEGLIGIBLE = 15_000_000
+#: how much worse a way scores that may still prove to be the one that was driven: e to the -4
+_OPEN = 4_000_000
 #: longer lattices are searched for agreement at intervals of this many positions
 _OFTEN = 64
 
@@ -116,56 +119,103 @@ def place_on(road: Road, edge: int, offset: float) -> tuple[float, float, float,
 
 
 @compiled
-def _score_between(
-    road: Road, trees: Trees, how: ModelSettings, lattice: Lattice, slot: int, c: int, chosen: Ints, least: int
-) -> int:
-    """Score a candidate given the chosen ones before and after; one that is below ``least`` need not be exact."""
+def _score_between(how: ModelSettings, lattice: Lattice, slot: int, c: int, chosen: Ints) -> int:
+    """Score a candidate given the chosen ones before and after."""
     score = score_position(how, lattice.aside[slot, c])
-    if slot > 0 and score >= least:
-        metres = find_straight(lattice, slot - 1, slot)
-        score += score_route(road, trees, how, lattice, slot - 1, chosen[slot - 1], slot, c, metres, least - score)
-    if slot < len(chosen) - 1 and score >= least:
-        metres = find_straight(lattice, slot, slot + 1)
-        score += score_route(road, trees, how, lattice, slot, c, slot + 1, chosen[slot + 1], metres, least - score)
+    if slot > 0:
+        score += lattice.route[slot, chosen[slot - 1], c]
+    if slot < len(chosen) - 1:
+        score += lattice.route[slot + 1, c, chosen[slot + 1]]
     return score
 
 
 @compiled
-def _compute_confidence(
-    road: Road, trees: Trees, how: ModelSettings, lattice: Lattice, slot: int, chosen: Ints
-) -> float:
+def _compute_confidence(how: ModelSettings, lattice: Lattice, slot: int, chosen: Ints) -> float:
     """Return how probable the chosen candidate is among all, given the chosen ones before and after."""
-    mine = _score_between(road, trees, how, lattice, slot, chosen[slot], chosen, 2 * NEVER)
-    least, total = mine - _NEGLIGIBLE, 1.0
+    mine = _score_between(how, lattice, slot, chosen[slot], chosen)
+    total = 1.0
     for c in range(lattice.candidates[slot]):
         if c != chosen[slot]:
-            score = _score_between(road, trees, how, lattice, slot, c, chosen, least)
-            if score >= least:
+            score = _score_between(how, lattice, slot, c, chosen)
+            if score >= mine - _NEGLIGIBLE:
                 total += np.exp((score - mine) / SCALE)
     return 1.0 / total
 
 
 @compiled
+def _leads_on(road: Road, how: ModelSettings, lattice: Lattice, slot: int, c: int, d: int) -> bool:
+    """Return whether one candidate of a slot leads straight to another, or is it."""
+    a, b, turns = lattice.edge[slot, c], lattice.edge[slot, d], road.turns
+    if c == d:
+        return True
+    if turns.length[a] - lattice.offset[slot, c] + lattice.offset[slot, d] > _SAME * how.noise:
+        return False
+    for i in range(turns.first[a], turns.first[a + 1]):
+        if turns.edge[i] == b:
+            return bool(turns.extra[i] == 0.0)
+    return False
+
+
+@compiled
+def _count_open(road: Road, how: ModelSettings, lattice: Lattice, slot: int, c: int, ways: int) -> int:
+    """Return to how many of some candidates of a slot one leads."""
+    count = 0
+    for d in range(lattice.candidates[slot]):
+        if ways >> d & 1 and _leads_on(road, how, lattice, slot, c, d):
+            count += 1
+    return count
+
+
+@compiled
+def _stay_behind(road: Road, how: ModelSettings, lattice: Lattice, slot: int, chosen: Ints) -> int:
+    """Return the candidate by which to decide a slot on which the ways do not agree yet.
+
+    A vehicle that stands at a crossing may leave it by any road. Of the candidates that lead to the best one, the end
+    of the road by which it came keeps all roads open.
+    """
+    end, best = len(chosen) - 1, chosen[slot]
+    ways = find_likely(lattice, end, lattice.score[end, chosen[end]] - _OPEN)
+    for later in range(end, slot, -1):
+        ways = trace_back(lattice, later, ways)
+    kept, most = best, _count_open(road, how, lattice, slot, best, ways)
+    for c in range(lattice.candidates[slot]):
+        # not the scores: those of candidates that no way has may be from before the last decision
+        comes = slot == 0 or lattice.route[slot, chosen[slot - 1], c] > NEVER
+        leads = slot == end or lattice.route[slot + 1, c, chosen[slot + 1]] > NEVER
+        if comes and leads and _leads_on(road, how, lattice, slot, c, best):
+            count = _count_open(road, how, lattice, slot, c, ways)
+            if count > most:
+                kept, most = c, count
+    return kept
+
+
+@compiled
 def _decide(
-    road: Road, trees: Trees, how: ModelSettings, lattice: Lattice, base: int, upto: int, size: int,
+    road: Road, how: ModelSettings, lattice: Lattice, base: int, upto: int, size: int, is_agreed: bool,
     out: Matched, by: int, due: int, last: Last, v: int,
-) -> None:  # fmt: skip
-    """Write down the best way, from slot ``base`` up to one, which becomes the vehicle's last position."""
+) -> int:  # fmt: skip
+    """Write down the best way, from slot ``base`` up to one, which becomes the vehicle's last position.
+
+    Returns the candidate that it is.
+    """
     chosen, candidate = np.empty(size, np.int32), find_best(lattice, size - 1)
     for slot in range(size - 1, -1, -1):
         chosen[slot] = candidate
         candidate = lattice.before[slot, candidate]
+    if not is_agreed:
+        chosen[upto] = _stay_behind(road, how, lattice, upto, chosen)
     for slot in range(base, upto + 1):
         i, c = lattice.point[slot], chosen[slot]
         edge, offset = lattice.edge[slot, c], lattice.offset[slot, c]
         out.status[i], out.edge[i], out.offset[i], out.aside[i] = ON, edge, offset, lattice.aside[slot, c]
         out.x[i], out.y[i], _, _ = place_on(road, edge, offset)
         out.by[i], out.due[i], out.starts[i] = by, due, slot == 0
-        out.confidence[i] = _compute_confidence(road, trees, how, lattice, slot, chosen)
+        out.confidence[i] = _compute_confidence(how, lattice, slot, chosen)
     c = chosen[upto]
     last.edge[v], last.offset[v], last.t[v] = lattice.edge[upto, c], lattice.offset[upto, c], lattice.seen[upto]
     last.x[v], last.y[v], last.jump_t[v] = lattice.x[upto], lattice.y[upto], NONE
     last.confidence[v] = out.confidence[lattice.point[upto]]
+    return c
 
 
 @compiled
@@ -178,48 +228,55 @@ def _put_last(lattice: Lattice, last: Last, v: int) -> None:
 
 
 @compiled
-def _drop(lattice: Lattice, last: Last, v: int, upto: int, size: int) -> int:
-    """Move the slots after a decided one to the front, behind it; returns how many there are now."""
+def _settle(
+    road: Road, how: ModelSettings, lattice: Lattice, base: int, upto: int, known: int, size: int, is_agreed: bool,
+    out: Matched, by: int, due: int, last: Last, v: int,
+) -> int:  # fmt: skip
+    """Decide slots up to one by the best way to the last ``known`` one; returns how many remain.
+
+    Those after it move to the front, behind it.
+    """
+    c = _decide(road, how, lattice, base, upto, known, is_agreed, out, by, due, last, v)
+    if upto + 1 < size:
+        for d in range(lattice.candidates[upto + 1]):
+            lattice.route[upto + 1, 0, d] = lattice.route[upto + 1, c, d]
     _put_last(lattice, last, v)
     for slot in range(upto + 1, size):
         copy_slot(lattice, slot, lattice, slot - upto)
-    if size > upto + 1:
+    if upto + 1 < size:
         lattice.before[1, : lattice.candidates[1]] = 0
     return size - upto
 
 
 @compiled
 def _agree(
-    road: Road, trees: Trees, how: ModelSettings, lattice: Lattice, base: int, size: int,
+    road: Road, how: ModelSettings, lattice: Lattice, base: int, known: int, size: int,
     out: Matched, by: int, due: int, last: Last, v: int,
 ) -> int:  # fmt: skip
-    """Decide what all ways agree on; returns up to which slot, or -1."""
-    if size > _OFTEN and size % _OFTEN:
+    """Decide what all ways to the last ``known`` slot agree on; returns how many slots remain, or -1 if nothing."""
+    if known > _OFTEN and known % _OFTEN:
         return -1
-    common = find_common(lattice, size)
-    if common >= base:
-        _decide(road, trees, how, lattice, base, common, size, out, by, due, last, v)
-    return common if common >= base else -1
+    common = find_common(lattice, known)
+    if common < base:
+        return -1
+    return _settle(road, how, lattice, base, common, known, size, True, out, by, due, last, v)
 
 
 @compiled
 def _give_up(
-    road: Road, trees: Trees, how: ModelSettings, lattice: Lattice, base: int, size: int,
+    road: Road, how: ModelSettings, lattice: Lattice, base: int, size: int,
     out: Matched, by: int, due: int, last: Last, v: int,
 ) -> int:  # fmt: skip
-    """Decide the oldest position by the way that is best so far; returns how many slots remain.
+    """Decide the oldest position without agreement, by the way that is best so far; returns how many slots remain.
 
     What remains is scored again from there, so that it is as if nothing else had ever been possible.
     """
-    _decide(road, trees, how, lattice, base, base, size, out, by, due, last, v)
-    size = _drop(lattice, last, v, base, size)
-    slot = 1
+    size, slot = _settle(road, how, lattice, base, base, size, size, False, out, by, due, last, v), 1
     while slot < size:
-        advance(road, trees, how, lattice, slot)
-        agreed = _agree(road, trees, how, lattice, 1, slot + 1, out, by, due, last, v)
-        if agreed > 0:
-            size = _drop(lattice, last, v, agreed, size)
-            slot -= agreed
+        advance(how, lattice, slot)
+        left = _agree(road, how, lattice, 1, slot + 1, size, out, by, due, last, v)
+        if left > 0:
+            slot, size = slot - (size - left), left
         slot += 1
     return size
 
@@ -287,15 +344,15 @@ def _is_near(how: ModelSettings, lattice: Lattice, slot: int, t: int, x: float, 
 
 @compiled
 def match_points(  # noqa: PLR0912, PLR0915 - one loop over what may happen to a position
-    road: Road, trees: Trees, how: ModelSettings, t: Longs, x: Floats, y: Floats, begin: int, end: int,
+    road: Road, trees: Trees, how: ModelSettings, room: Lattice, t: Longs, x: Floats, y: Floats, begin: int, end: int,
     until: int, is_over: bool, last: Last, v: int, out: Matched,
-) -> int:  # fmt: skip
-    """Match the positions ``begin`` to ``end`` of vehicle ``v``; returns the first that is undecided.
+) -> tuple[int, Lattice]:  # fmt: skip
+    """Match the positions ``begin`` to ``end`` of vehicle ``v``; returns the first that is undecided, and the room.
 
     No position before ``until`` will come; with ``is_over``, none at all. ``out.by`` is the position that decided: one
     of these, or -1 if it was ``until`` or the end.
     """
-    lattice, size, base, done = make_lattice(32), 0, 0, begin
+    lattice, size, base, done = borrow(room), 0, 0, begin
     if last.edge[v] >= 0:
         _put_last(lattice, last, v)
         size = base = 1
@@ -304,7 +361,7 @@ def match_points(  # noqa: PLR0912, PLR0915 - one loop over what may happen to a
         now = t[i] if i < end else until
         while size > base and now > lattice.t[base] + how.lag:
             due, by = lattice.t[base] + how.lag, i if i < end else -1
-            size = _give_up(road, trees, how, lattice, base, size, out, by, due, last, v)
+            size = _give_up(road, how, lattice, base, size, out, by, due, last, v)
             base = 1
             done = _pass_others(road, done, i, t, x, y, out, by, due, last, v)
         if i == end:
@@ -315,7 +372,9 @@ def match_points(  # noqa: PLR0912, PLR0915 - one loop over what may happen to a
                 last.t[v] = t[i]
                 done = _pass_others(road, done, i + 1, t, x, y, out, i, NEVER_DUE, last, v)
             continue
-        lattice = make_room(lattice, size)
+        if size == len(lattice.t):
+            room = make_room(room)
+            lattice = borrow(room)
         lattice.point[size], lattice.t[size], lattice.seen[size] = i, t[i], t[i]
         if not put_candidates(road, lattice, size, x[i], y[i]):
             out.status[i] = OFF
@@ -325,7 +384,8 @@ def match_points(  # noqa: PLR0912, PLR0915 - one loop over what may happen to a
         leads = False
         if size and t[i] - lattice.seen[size - 1] <= how.gap:
             if _is_driven(how, lattice.x[size - 1], lattice.y[size - 1], lattice.seen[size - 1], x[i], y[i], t[i]):
-                leads = advance(road, trees, how, lattice, size)
+                score_routes(road, trees, how, lattice, size)
+                leads = advance(how, lattice, size)
             elif jump_t == NONE or not _is_driven(how, jump_x, jump_y, jump_t, x[i], y[i], t[i]):
                 out.status[i] = JUMP
                 jump_t, jump_x, jump_y = t[i], x[i], y[i]
@@ -334,22 +394,22 @@ def match_points(  # noqa: PLR0912, PLR0915 - one loop over what may happen to a
                 continue
         if not leads:
             if size > base:
-                _decide(road, trees, how, lattice, base, size - 1, size, out, i, NEVER_DUE, last, v)
+                _decide(road, how, lattice, base, size - 1, size, True, out, i, NEVER_DUE, last, v)
                 done = _pass_others(road, done, i, t, x, y, out, i, NEVER_DUE, last, v)
             copy_slot(lattice, size, lattice, 0)
             size = base = 0
             begin_slot(how, lattice, 0)
         jump_t = NONE
         size += 1
-        agreed = _agree(road, trees, how, lattice, base, size, out, i, NEVER_DUE, last, v)
-        if agreed >= 0:
-            size, base = _drop(lattice, last, v, agreed, size), 1
+        left = _agree(road, how, lattice, base, size, size, out, i, NEVER_DUE, last, v)
+        if left > 0:
+            size, base = left, 1
             done = _pass_others(road, done, i + 1, t, x, y, out, i, NEVER_DUE, last, v)
     if is_over:
         if size > base:
-            _decide(road, trees, how, lattice, base, size - 1, size, out, -1, NEVER_DUE, last, v)
+            _decide(road, how, lattice, base, size - 1, size, True, out, -1, NEVER_DUE, last, v)
         done = _pass_others(road, done, end, t, x, y, out, -1, NEVER_DUE, last, v)
-    return done
+    return done, room
 
 
 @compiled
@@ -358,9 +418,10 @@ def match_sequences(
     is_over: bool, vehicle: Longs, last: Last, out: Matched,
 ) -> Longs:  # fmt: skip
     """Match sequences of positions, each of a vehicle; returns the first undecided position of each."""
-    done = np.empty(len(rows) - 1, np.int64)
+    done, room = np.empty(len(rows) - 1, np.int64), make_lattice(32)
+    road, trees, t, x, y, last, out = borrow((road, trees, t, x, y, last, out))
     for r in range(len(done)):
-        done[r] = match_points(
-            road, trees, how, t, x, y, rows[r], rows[r + 1], until[r], is_over, last, vehicle[r], out
-        )
+        done[r], room = match_points(
+            road, trees, how, room, t, x, y, rows[r], rows[r + 1], until[r], is_over, last, vehicle[r], out
+        )  # fmt: skip
     return done
