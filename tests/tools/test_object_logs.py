@@ -99,8 +99,8 @@ class _OneFolder:
     def __init__(self, parts: dict[str, bytes]) -> None:
         self.parts = parts
 
-    def entries(self) -> list[stores.Entry]:
-        return [stores.Entry(f"log/{name}", False, len(body)) for name, body in self.parts.items()]
+    def entries(self) -> list[stores.FileEntry]:
+        return [stores.FileEntry(f"log/{name}", False, len(body)) for name, body in self.parts.items()]
 
 
 @given(st.integers(0, 40), st.lists(st.integers(1, 9), max_size=6), st.integers(0, 45))

@@ -25,7 +25,7 @@ from typing import IO, Any
 
 from slipstream._errors import BadArgument
 from slipstream._tools.files import temporary
-from slipstream._tools.files.stores import Entry, Store, open_store
+from slipstream._tools.files.stores import FileEntry, FileStore, open_store
 
 #: files that are read at the same time
 READERS = 16
@@ -61,7 +61,7 @@ class RemotePath(PosixPath):
         return found
 
     @property
-    def store(self) -> Store:
+    def store(self) -> FileStore:
         """The store, for this process."""
         return open_store(self.scheme, self.parts[1])
 
@@ -109,7 +109,7 @@ class RemotePath(PosixPath):
         """Return the URI."""
         return str(self)
 
-    def find(self) -> Entry | None:
+    def find(self) -> FileEntry | None:
         """Look it up in the store."""
         return self.store.find(self.key)
 
@@ -141,13 +141,13 @@ class RemotePath(PosixPath):
         """Return what :meth:`stat` does."""
         return self.stat()
 
-    def _require(self) -> Entry:
+    def _require(self) -> FileEntry:
         found = self.find()
         if found is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self))
         return found
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[FileEntry]:
         """List a folder with what the store knows of each file, by name."""
         return sorted(self.store.list(self.key), key=lambda entry: entry.name)
 
@@ -218,7 +218,7 @@ class RemotePath(PosixPath):
     ) -> IO[Any]:
         """Open a copy of the file on this machine's disk; what is written is in the store when it is closed."""
         kind = mode.replace("b", "").replace("t", "")
-        copy = _Copy(self, writes=kind != "r")
+        copy = _LocalCopy(self, writes=kind != "r")
         if kind in ("r", "a", "r+"):
             copy.fill(must_exist=kind != "a")
         if kind in {"r", "r+"}:
@@ -265,7 +265,7 @@ class RemotePath(PosixPath):
     rename = replace
 
 
-class _Copy(io.BufferedRandom):
+class _LocalCopy(io.BufferedRandom):
     """A file of a store on this machine's disk, which is uploaded when it is closed, unless an exception closes it."""
 
     def __init__(self, place: RemotePath, *, writes: bool) -> None:

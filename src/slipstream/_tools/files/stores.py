@@ -34,7 +34,7 @@ RETRY_S = 30.0
 
 
 @dataclass(frozen=True)
-class Entry:
+class FileEntry:
     """A file or folder in a store."""
 
     name: str  # from the root of the store, without a slash at either end
@@ -43,13 +43,13 @@ class Entry:
     changed: float = 0.0  # seconds of the Unix clock
 
 
-class Store(Protocol):
+class FileStore(Protocol):
     """Files under names, which have no slash at either end."""
 
-    def find(self, name: str) -> Entry | None:
+    def find(self, name: str) -> FileEntry | None:
         """Look up a file or folder."""
 
-    def list(self, folder: str) -> Iterator[Entry]:
+    def list(self, folder: str) -> Iterator[FileEntry]:
         """List what is directly in a folder; nothing if there is none."""
 
     def read(self, name: str) -> bytes:
@@ -75,7 +75,7 @@ class Store(Protocol):
 
 
 @cache
-def open_store(scheme: str, authority: str) -> Store:
+def open_store(scheme: str, authority: str) -> FileStore:
     """The store of URIs that begin with ``scheme://authority``; it may be used by several threads."""
     return S3(authority) if scheme == "s3" else Hdfs(authority)
 
@@ -94,7 +94,7 @@ class S3:
         with self._errors(""):
             self._store = S3Store(bucket, config=settings, retry_config=retry)
 
-    def find(self, name: str) -> Entry | None:
+    def find(self, name: str) -> FileEntry | None:
         import obstore
 
         with suppress(FileNotFoundError), self._errors(name):
@@ -102,15 +102,15 @@ class S3:
                 return _describe(obstore.head(self._store, name))
         with self._errors(name):
             first = next(iter(obstore.list(self._store, f"{name}/" if name else None, chunk_size=1)), [])
-        return Entry(name, is_folder=True) if first or not name else None
+        return FileEntry(name, is_folder=True) if first or not name else None
 
-    def list(self, folder: str) -> Iterator[Entry]:
+    def list(self, folder: str) -> Iterator[FileEntry]:
         import obstore
 
         with self._errors(folder):
             found = obstore.list_with_delimiter(self._store, f"{folder}/" if folder else None)
         for below in found["common_prefixes"]:
-            yield Entry(below.strip("/"), is_folder=True)
+            yield FileEntry(below.strip("/"), is_folder=True)
         for one in found["objects"]:
             if one["path"].strip("/") != folder:
                 yield _describe(one)
@@ -125,7 +125,7 @@ class S3:
         import obstore
 
         with self._errors(name):
-            return _Reader(obstore.open_reader(self._store, name))  # type: ignore[return-value]
+            return _FileReader(obstore.open_reader(self._store, name))  # type: ignore[return-value]
 
     def write(self, name: str, content: bytes | Path) -> None:
         import obstore
@@ -178,7 +178,7 @@ class S3:
             raise _translate(errno.ENOENT, error, f"{self._uri}/{name}") from None
 
 
-class _Reader:
+class _FileReader:
     """A file of S3 as Arrow reads one: positions are plain, and reading past the end gives nothing."""
 
     def __init__(self, opened: Any) -> None:
@@ -208,15 +208,15 @@ class _Reader:
         self._opened.close()
         self.closed = True
 
-    def __enter__(self) -> _Reader:
+    def __enter__(self) -> _FileReader:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
 
-def _describe(found: Any) -> Entry:
-    return Entry(found["path"], is_folder=False, size=found["size"], changed=found["last_modified"].timestamp())
+def _describe(found: Any) -> FileEntry:
+    return FileEntry(found["path"], is_folder=False, size=found["size"], changed=found["last_modified"].timestamp())
 
 
 class Hdfs:
@@ -230,19 +230,19 @@ class Hdfs:
         with self._errors(""):
             self._client = Client(self._uri, {"dfs.client.failover.max.attempts": _ATTEMPTS})
 
-    def find(self, name: str) -> Entry | None:
+    def find(self, name: str) -> FileEntry | None:
         with suppress(FileNotFoundError), self._errors(name):
             return self._describe(self._client.get_file_info(f"/{name}"))
         return None
 
-    def list(self, folder: str) -> Iterator[Entry]:
+    def list(self, folder: str) -> Iterator[FileEntry]:
         with suppress(FileNotFoundError), self._errors(folder):
             for one in self._client.list_status(f"/{folder}"):
                 if (entry := self._describe(one)).name != folder:
                     yield entry
 
-    def _describe(self, found: Any) -> Entry:
-        return Entry(found.path.strip("/"), found.isdir, found.length, found.modification_time / 1000)
+    def _describe(self, found: Any) -> FileEntry:
+        return FileEntry(found.path.strip("/"), found.isdir, found.length, found.modification_time / 1000)
 
     def read(self, name: str) -> bytes:
         with self._errors(name):
