@@ -44,8 +44,8 @@ smoke() { # smoke FOLDER: what a newcomer does, with every kind of job
     python -c "
 import slipstream as ss
 trips = ss.open('tolls').trips()
-assert trips.count() > 0
-print(trips.count(), 'trips')"
+assert len(trips) > 0
+print(len(trips), 'trips')"
   )
 }
 

@@ -36,9 +36,8 @@ def ring_toll(at: ss.SegmentMinute) -> Any:
     return np.where(at.accident, 0, np.where(rush, 15, 10))
 
 
-def on_the_ring(gps: ss.Stream, roads: ss.Roads) -> ss.Stream:
+def on_the_ring(matched: ss.Stream, roads: ss.Roads) -> ss.Stream:
     """Where vehicles are on the ring: its direction, and metres along it."""
-    matched = gps.match(roads, x="lon", y="lat", degrees=True, lag=LAG, noise=8)
     placed = matched.join(roads.corridor(ref="A 10", segment=1000), "left.edge = right.edge")
     return placed.select(
         "id",
@@ -50,11 +49,18 @@ def on_the_ring(gps: ss.Stream, roads: ss.Roads) -> ss.Stream:
 
 
 def make_job(gps: ss.Stream, roads: ss.Roads, out: Path) -> ss.Job:
-    """The job: tolls on the ring, the cordon, and the archive."""
+    """The job: positions on the streets, tolls on the ring, the cordon, and the archive."""
     rules = ss.Rules.general("ring", ring_toll, report_every=5, trip_gap=60)
-    ring = on_the_ring(gps, roads).toll(rules=rules, lateness=LAG + 5)
+    matched = gps.match(roads, x="lon", y="lat", degrees=True, lag=LAG, noise=8)
+    ring = on_the_ring(matched, roads).toll(rules=rules, lateness=LAG + 5)
     visits = gps.charge_zones(HERE / "cordon.geojson")
-    job = ss.Job(str(out)).write(ring).write(visits, "cordon").write(visits.output("entries"), "cordon_entries")
+    job = (
+        ss.Job(str(out))
+        .write(matched, "positions")
+        .write(ring)
+        .write(visits, "cordon")
+        .write(visits.output("entries"), "cordon_entries")
+    )
     return job.archive(gps, gap=300)
 
 

@@ -83,6 +83,7 @@ CODES = {
     "run-void": "A benchmark run does not count: the driver was late, or its client left.",
     "server-unreachable": "A PostgreSQL server or a schema registry does not answer as it should.",
     "spark-not-started": "Spark did not start.",
+    "store-unreachable": "S3 or HDFS does not answer, or has refused for too long.",
     "task-failed": "A Spark task failed for a reason that has no code of its own.",
     "too-large": "A limit is exceeded: ids, expressways, words of an expression, units on a page.",
     "too-many-rejects": "More of the input was rejected than --max-rejects allows.",
@@ -111,6 +112,7 @@ _OS_CODES = {
     errno.ENOSPC: "disk-full",
     errno.EDQUOT: "disk-full",
     errno.EROFS: "disk-read-only",
+    errno.ETIMEDOUT: "store-unreachable",
 }
 
 #: the prefix of the line in which an error travels from a Python worker of Spark to the driver

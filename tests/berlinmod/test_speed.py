@@ -1,6 +1,8 @@
 """Times, memory and growth, printed with the machine; nothing here asserts a speed.
 
 SLIPSTREAM_BERLINMOD_SCALES=0.05,0.2,1.0 pytest -m bench -s tests/berlinmod/test_speed.py
+
+With SLIPSTREAM_BERLINMOD_DATA=FOLDER, data sets and their indexes are kept in FOLDER/SCALE and used again.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ SCALES = [float(scale) for scale in os.environ.get("SLIPSTREAM_BERLINMOD_SCALES"
 #: seconds after which no further OBA query is started at a scale factor
 OBA_SECONDS = float(os.environ.get("SLIPSTREAM_BERLINMOD_OBA_SECONDS", "240"))
 #: the largest scale factors that are also given to PyMEOS, which holds all trips in Python, and to MobilityDB
-PYMEOS_MOST, MOBILITYDB_MOST = 0.05, 0.2
+PYMEOS_MOST, MOBILITYDB_MOST = 0.05, float(os.environ.get("SLIPSTREAM_BERLINMOD_MOBILITYDB", "0.2"))
 #: how often the queries run again
 ROUNDS = int(os.environ.get("SLIPSTREAM_BERLINMOD_ROUNDS", "8"))
 OPERATORS = {f.name: f for f in sql_functions.FUNCTIONS}
@@ -90,16 +92,28 @@ def run_all(spark, form, out, got, most=float("inf")):
     print(f"{form} total {total:.1f} s, peak memory of all processes {taken.gib:.1f} GiB", flush=True)
 
 
+def prepared_data(spark, scale, streets, folder):
+    """A data set with its index: one that was kept, or a new one."""
+    kept = os.environ.get("SLIPSTREAM_BERLINMOD_DATA")
+    place = Path(kept, str(scale)) if kept else folder / "data"
+    if not place.exists():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with measured() as taken:
+            generate(spark, GeneratorPlan(scale), streets, place)
+        print(f"\ngenerate {taken.seconds:.1f} s, {taken.gib:.1f} GiB", flush=True)
+    data = Dataset.open(place)
+    if not index.is_built(data):
+        with measured() as taken:
+            built = index.build(spark, data)
+        print(f"index {taken.seconds:.1f} s, {taken.gib:.1f} GiB: {built}", flush=True)
+    made = data.manifest
+    print(f"\nscale factor {scale}: {made.vehicles:,} vehicles, {made.trips:,} trips, {made.units:,} units", flush=True)
+    return data
+
+
 def measure_scale(spark, scale, streets, folder):
     got = Measured()
-    with measured() as taken:
-        made = generate(spark, GeneratorPlan(scale), streets, folder / "data")
-    print(f"\nscale factor {scale}: {made.vehicles:,} vehicles, {made.trips:,} trips, {made.units:,} units")
-    print(f"generate {taken.seconds:.1f} s, {taken.gib:.1f} GiB", flush=True)
-    data = Dataset.open(folder / "data")
-    with measured() as taken:
-        built = index.build(spark, data)
-    print(f"index {taken.seconds:.1f} s, {taken.gib:.1f} GiB: {built}", flush=True)
+    data = prepared_data(spark, scale, streets, folder)
     queries.prepare(spark, data)
     run_all(spark, "tba", folder / "answers", got)
     for number in queries.NUMBERS:
@@ -189,9 +203,8 @@ def test_generate_index_and_all_queries(spark, tmp_path):
 def test_queries_again_and_again(spark, tmp_path, form):
     """The queries of the first scale factor in rounds, as a server that runs them all day meets them."""
     name, streets = network()
-    made = generate(spark, GeneratorPlan(SCALES[0]), streets, tmp_path / "data")
-    print(f"\n{machine()}; {name}; scale factor {SCALES[0]}: {made.trips:,} trips, {made.units:,} units; {form}")
-    queries.prepare(spark, Dataset.open(tmp_path / "data"))
+    print(f"\n{machine()}; {name}; {form}")
+    queries.prepare(spark, prepared_data(spark, SCALES[0], streets, tmp_path))
     taken, rows = {number: [] for number in queries.NUMBERS}, {}
     for round_ in range(ROUNDS):
         before = processor_seconds()

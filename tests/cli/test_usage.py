@@ -52,4 +52,4 @@ def test_no_renamed_option_leads_to_itself() -> None:
 def test_a_group_without_a_command_shows_its_help(slipstream: Slipstream) -> None:
     ended = slipstream("job")
     assert ended.code == 2
-    assert "Pause, resume, step and stop a running job." in ended.out + ended.err
+    assert "Pause, resume, step and stop a running job" in ended.out + ended.err

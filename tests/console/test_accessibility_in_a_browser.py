@@ -14,6 +14,8 @@ from playwright.sync_api import Page, expect
 
 from console.browsing import Watched, chromium
 from console.made_jobs import begun, commit
+from console.mapped_jobs import commit as commit_tables
+from console.mapped_jobs import gps, grid
 from console.serving import served
 from slipstream._archive.trip_tables import mark_linear_city
 from slipstream._moving.moving_point import MovingPoint, to_arrow
@@ -42,6 +44,10 @@ def everything(workspace: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     with record_start(folder / "cars", "cars.csv"):
         pass
     Status(folder / "cars", "cars.csv", pace=1.0).enter("stopped", "cars.csv: no such file.")
+    grid(folder / "streets")
+    commit_tables(
+        folder / "fleet", [{"gps": gps([("v1", t, 13.4 + t / 1e4, 52.5, 30.0, "car", 1) for t in range(60)])}]
+    )
     start = datetime(2007, 5, 28, tzinfo=UTC)
     drive = MovingPoint.of([[(start + timedelta(seconds=30 * k), 900.0 * k, 4.0) for k in range(20)]])
     mark_linear_city(folder / "journeys")
@@ -58,6 +64,7 @@ PAGES: dict[str, tuple[Any, str]] = {
     "/city?result=tolled&segment=0,1,33": ("region", "Segment"),
     "/network?file=border.yaml": ("region", "Palette"),
     "/trajectories?data=journeys&vehicle=7": ("region", "Vehicle 7"),
+    "/map?job=fleet&vehicle=v1&filter=kind:car&colour=kind&street=speed": ("region", "Chosen"),
     "/ask?job=cars": ("region", "Tables"),
 }
 

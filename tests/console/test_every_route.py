@@ -18,7 +18,7 @@ from console.serving import served
 from fuzz.bodies import BODIES
 from fuzz.queries import without_spark
 from slipstream._console import guard
-from slipstream._console.guard import BODY_LIMIT, AccessRules
+from slipstream._console.guard import BODY_LIMIT, FILE_LIMITS, AccessRules
 from slipstream._console.networks.network_runner import NetworkRunner
 from slipstream._console.server import Protocol, create
 
@@ -181,9 +181,10 @@ def test_beyond_loopback_every_route_wants_the_token(method: str, path: str, ope
 
 @pytest.mark.parametrize(("method", "path"), list(BODIES), ids=map(" ".join, BODIES))
 def test_a_body_that_is_too_large_is_refused_by_every_route(page: TestClient, method: str, path: str) -> None:
-    big = b'{"x": "' + b"x" * BODY_LIMIT + b'"}'
+    big = b'{"x": "' + b"x" * FILE_LIMITS.get(path, BODY_LIMIT) + b'"}'
     assert page.request(method, path, content=big).status_code == 413
-    assert page.request(method, path, content=iter([big[:9], big[9:]])).status_code == 413
+    parts = iter([big[:9], big[9:]])
+    assert page.request(method, path, params={"name": "x.csv"}, content=parts).status_code == 413
 
 
 def test_a_page_cannot_name_code(page: TestClient) -> None:

@@ -16,6 +16,7 @@ from fastapi.testclient import TestClient
 
 from console.conftest import HERE, OURS
 from console.made_jobs import begun, commit
+from slipstream._console import shared_answers
 from slipstream._console.guard import AccessRules
 from slipstream._console.server import create
 from slipstream._runtime import job
@@ -23,7 +24,8 @@ from slipstream._runtime.watching.status import Status
 
 
 @pytest.fixture
-def page(tmp_path: Path) -> Iterator[TestClient]:
+def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
+    monkeypatch.setattr(shared_answers, "_FRESH_S", -1.0)  # every request sees what was just committed
     with TestClient(create(tmp_path, AccessRules(), "local[1]"), base_url=HERE, headers=OURS) as client:
         yield client
 

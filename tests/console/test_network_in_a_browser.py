@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -276,9 +277,11 @@ def test_stages_are_framed_for_the_partitions_one_chooses(
             """() => [...document.querySelectorAll('.stage, [data-id="boxes.by_car"], [data-id="boxes.by_segment"]')]
             .sort((a, b) => b.matches('.stage') - a.matches('.stage'))
             .map(element => element.getBoundingClientRect())
-            .map(({left, right}) => ({left, right}))"""
+            .map(({left, right, top, bottom}) => ({left, right, top, bottom}))"""
         )
-        assert inside["left"] < box["left"] < box["right"] < inside["right"] < beyond["left"] < later["left"]
+        assert inside["left"] < box["left"] < box["right"] < inside["right"]
+        # five layers need two lines, so the second stage is below the first
+        assert inside["top"] < box["top"] < box["bottom"] < inside["bottom"] < beyond["top"] < later["top"]
         page.locator('[data-id="boxes.by_segment"] header').click()
         expect(page.locator(".inspector")).to_contain_text("Stage 2: 4 partitions by seg")
         watched.picture("console-stages", tmp_path_factory.mktemp("pictures"))
@@ -309,3 +312,67 @@ def test_the_yaml_beside_the_picture_is_edited_and_undone(tmp_path: Path) -> Non
         expect(page.get_by_role("region", name="YAML").get_by_role("alert")).to_contain_text("The YAML, line 1")
         page.get_by_label("Find a box").fill("window")
         expect(page.get_by_role("region", name="Palette").get_by_role("button", name="Filter")).to_have_count(0)
+
+
+@pytest.mark.long
+def test_a_folder_is_previewed_followed_and_its_boxes_are_weighed(tmp_path: Path) -> None:
+    shutil.copy(EXAMPLES / "border.yaml", tmp_path)
+    (tmp_path / "arriving").mkdir()
+    lines = (EXAMPLES / "soldiers.csv").read_text().splitlines()[1:]
+    tuples = [dict(zip(("number", "time", "pos"), map(int, line.split(",")), strict=True)) for line in lines]
+    (tmp_path / "arriving" / "a.jsonl").write_text("".join(json.dumps(one) + "\n" for one in tuples))
+    console = Console(tmp_path, free_port()).start()
+    try:
+        with chromium() as browser:
+            watched = Watched.open(browser, f"{console.address}/network?file=border.yaml", width=1440)
+            page = watched.page
+            page.set_default_timeout(PATIENCE)
+            expect.set_options(timeout=PATIENCE)
+            expect(page.get_by_text("No errors")).to_be_visible()
+            page.locator('[data-id="sources.soldiers"] header').click()
+            page.get_by_label("Reads").select_option("folder")
+            preview = page.get_by_role("region", name="Preview")
+            expect(preview.locator("th").first).to_have_text("number bigint")
+            expect(preview).to_contain_text("differs from the columns: sid")
+            expect(page.get_by_label("Rate")).to_be_disabled()
+            fill(page, Field_of_sid="number")
+            page.get_by_role("button", name="Run", exact=True).click()
+            expect(page.locator('[data-id="boxes.crowd"] .load')).to_contain_text("of time")
+            page.locator('[data-id="boxes.crowd"] header').click()
+            expect(page.locator(".inspector").get_by_role("figure", name="State")).to_be_visible()
+            expect(page.locator(".drawer tbody tr").first).to_be_visible()
+            watched.picture("console-live-network", tmp_path)
+            page.get_by_role("button", name="Stop").click()
+            expect(page.get_by_role("status").first).to_have_text("Stopped")
+            assert not watched.complaints
+    finally:
+        console.stop()
+
+
+def test_long_networks_wrap_and_a_phone_cannot_change_them(drawings: Path) -> None:
+    with served(drawings) as address, chromium() as browser:
+        page = Watched.open(browser, f"{address}/network?file=linear_road.yaml", width=1440).page
+        boxes = page.locator(".piece")
+        expect(boxes.first).to_be_visible()
+        scale = page.evaluate(SCALE)
+        assert scale >= 0.75, "text must be legible"
+        tops = [boxes.nth(number).bounding_box()["y"] for number in range(boxes.count())]  # type: ignore[index]
+        assert max(tops) - min(tops) > 300, "it wraps"
+        for _ in range(12):
+            page.locator(".react-flow__controls-zoomout").click(force=True)
+        assert page.evaluate(SCALE) >= 0.75
+        phone = Watched.open(browser, f"{address}/network?file=border.yaml", width=390, height=844).page
+        box = phone.locator('[data-id="boxes.over"]')
+        expect(box).to_be_visible()
+        box.locator("header").click()
+        expect(phone.get_by_label("Predicate 1")).to_be_disabled()
+        expect(phone.get_by_role("button", name="Remove", exact=True)).to_be_disabled()
+        for name in ("Save", "New", "Undo", "Auto-layout"):
+            expect(phone.get_by_role("button", name=name)).to_be_hidden()
+        phone.keyboard.press("Delete")
+        expect(box).to_be_visible()
+        expect(phone.get_by_role("region", name="Palette")).to_have_count(0)
+        assert phone.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+SCALE = "() => new DOMMatrix(getComputedStyle(document.querySelector('.react-flow__viewport')).transform).a"

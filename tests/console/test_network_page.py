@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import shutil
 import time
 from collections.abc import Iterator
@@ -299,9 +300,45 @@ def test_a_run_can_be_shed_and_stopped(editor: TestClient, border: dict[str, Any
 
 def test_a_run_needs_a_recording_for_every_source(editor: TestClient, border: dict[str, Any]) -> None:
     answer = editor.post("/api/network/run/start", json={"document": border, "inputs": {}})
-    assert (answer.status_code, answer.json()["message"]) == (400, "No recording for the source soldiers.")
+    assert (answer.status_code, answer.json()["message"]) == (400, "No input for the source soldiers.")
     answer = editor.post("/api/network/run/start", json={"document": {**border, "outputs": {}}, "inputs": {}})
     assert "not finished" in answer.json()["message"]
+
+
+def test_a_folder_that_fills_is_followed_and_its_boxes_are_weighed(
+    editor: TestClient, desk: Path, border: dict[str, Any]
+) -> None:
+    arriving = desk / "arriving"
+    arriving.mkdir()
+    lines = (EXAMPLES / "soldiers.csv").read_text().splitlines()[1:]
+    tuples = [dict(zip(("number", "time", "pos"), map(int, line.split(",")), strict=True)) for line in lines]
+    feed = "".join(json.dumps(one) + "\n" for one in tuples)
+    (arriving / "first.jsonl").write_text(feed)
+    assert "arriving" in editor.get("/api/network/workspace").json()["folders"]
+    preview = editor.post("/api/network/preview", json={"source": "arriving", "last": 2}).json()
+    assert (preview["types"]["number"], preview["rows"]) == ("bigint", [[1, 1, 34], [1, 2, 38]])
+    body = {"document": border, "inputs": {"soldiers": "arriving"}}
+    refused = editor.post("/api/network/run/start", json={**body, "columns": ["nothing=number"]})
+    assert (refused.status_code, "no source has a column" in refused.json()["message"]) == (409, True)
+    started = editor.post("/api/network/run/start", json={**body, "columns": ["soldiers.sid=number"]})
+    assert started.is_success, started.text
+    state = until(editor, "running", batches=1)
+    assert (state["is_live"], state["arcs"]["soldiers"]["tuples"]) == (True, 17)
+    (arriving / ".second").write_text(feed)
+    (arriving / ".second").rename(arriving / "second.jsonl")
+    state = until(editor, "running", batches=2)
+    assert state["arcs"]["soldiers"]["tuples"] == 34
+    boxes = state["boxes"]
+    assert set(boxes) == {"over", "crowd", "enough"}
+    assert abs(sum(box["share"] for box in boxes.values()) - 1) < 1e-6
+    assert boxes["crowd"]["rows"] > 0
+    assert boxes["crowd"]["bytes"] >= 8 * boxes["crowd"]["rows"]
+    assert boxes["over"]["rows"] == 0
+    history = editor.get("/api/network/run/history", params={"box": "crowd"}).json()
+    assert history["rows"][-1] == boxes["crowd"]["rows"]
+    assert len({len(column) for column in history.values()}) == 1
+    assert editor.post("/api/network/run/stop").is_success
+    until(editor, "stopped")
 
 
 def test_a_network_is_written_as_yaml_and_read_back(editor: TestClient, border: dict[str, Any]) -> None:

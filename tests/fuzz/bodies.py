@@ -38,6 +38,7 @@ BODIES: dict[tuple[str, str], Any] = {
         "rate": 5.0,
         "train": 9,
     },
+    ("POST", "/api/network/preview"): {"source": "x.csv", "last": 3},
     ("POST", "/api/network/run/step"): {"trains": 2},
     ("POST", "/api/jobs/want"): {"job": "tolled", "want": "pause"},
     ("POST", "/api/jobs/resume"): {"job": "tolled"},
@@ -45,6 +46,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/api/jobs/start"): {"job": "toll", "out": "new", "inputs": {"input": "x.csv"}, "columns": ["vid=id"]},
     ("POST", "/api/ask/query"): {"job": "tolled", "sql": "select vid from alerts", "id": "a-1"},
     ("POST", "/api/ask/cancel"): {"id": "a-1"},
+    ("POST", "/api/map/file"): {},
     ("PUT", "/api/network/run/shed"): {"shares": {"over": 0.5}},
     ("POST", "/api/trajectories/who"): {"data": "x", "region": [[0, 0], [1, 0], [1, 1]], "begin": 0, "end": 9.5},
 }

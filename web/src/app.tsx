@@ -9,6 +9,7 @@ import { ThemeSwitch } from "./shared/theme";
 const NetworkPage = lazy(() => import("./network/page").then((m) => ({ default: m.NetworkPage })));
 const CityPage = lazy(() => import("./city/page").then((m) => ({ default: m.CityPage })));
 const AskPage = lazy(() => import("./ask/page").then((m) => ({ default: m.AskPage })));
+const MapPage = lazy(() => import("./map/page").then((m) => ({ default: m.MapPage })));
 const TrajectoriesPage = lazy(() => import("./trajectories/page").then((m) => ({ default: m.TrajectoriesPage })));
 
 const PAGES = [
@@ -16,7 +17,8 @@ const PAGES = [
   { path: "/city", title: "Live city", key: "2", page: CityPage },
   { path: "/network", title: "Network", key: "3", page: NetworkPage },
   { path: "/trajectories", title: "Trajectories", key: "4", page: TrajectoriesPage },
-  { path: "/ask", title: "Query", key: "5", page: AskPage },
+  { path: "/map", title: "Map", key: "5", page: MapPage },
+  { path: "/ask", title: "Query", key: "6", page: AskPage },
 ] as const;
 
 export function App() {

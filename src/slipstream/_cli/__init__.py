@@ -46,6 +46,7 @@ from slipstream._spark import session
 from slipstream._tools import command_line
 from slipstream._tools.extras import explain_import
 from slipstream._tools.files import locations
+from slipstream._tools.files.stores import explain_store
 from slipstream._tools.progress import console
 
 #: the exit code after Ctrl-C, SIGTERM or SIGHUP
@@ -162,6 +163,8 @@ def _translate(error: Exception) -> SlipstreamError | None:
     """Return an error that has an explanation: of Spark, or a package that this installation lacks."""
     if isinstance(error, ImportError) and (lacking := explain_import(error)):
         return lacking
+    if isinstance(error, OSError) and (explained := explain_store(error)):
+        return explained
     return session.translate_error(error)
 
 

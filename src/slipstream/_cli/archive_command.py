@@ -40,6 +40,7 @@ from slipstream._cli.common.toll_jobs import (
     run_job,
 )
 from slipstream._spark.session import LOCAL
+from slipstream._tools.files.locations import is_remote
 
 
 def add_to(root: typer.Typer) -> None:
@@ -65,7 +66,7 @@ def archive(
     pseudonyms: Pseudonyms = None,
     pseudonym_columns: PseudonymColumns = None,  # noqa: ARG001  (its callback)
     start: Start = "2007-05-28 00:00:00",
-    text: Annotated[bool, typer.Option(help="Also write rejects.csv.")] = True,
+    text: Annotated[bool, typer.Option(help="Also write rejects.csv, except in a store.")] = True,
     batch_seconds: BatchSeconds = 60,
     compact_every: CompactEvery = 500,
     parallel: Parallel = 0,
@@ -112,7 +113,7 @@ def archive(
         until=until,
         batch_seconds=batch_seconds,
         silence=silence,
-        text=text,
+        text=text and not is_remote(out),
         compact_every=compact_every,
         parallel=parallel,
         outputs=TRIPS,
@@ -121,4 +122,4 @@ def archive(
     clear_job(out, overwrite)
     summary = run_job(input_, multiply, out, settings, master, conf)
     show(summary, as_json=as_json, title=f"Archived into {out}")
-    check_rejects_of(summary, out, max_rejects, text=text)
+    check_rejects_of(summary, out, max_rejects, text=settings.text)

@@ -47,6 +47,15 @@ def console(
             help="A Python file that registers functions of your own for networks. It is executed. Repeatable."
         ),
     ] = None,
+    tiles: Annotated[
+        str,
+        typer.Option(
+            metavar="URL",
+            help="Map tiles to draw below the page Map, such as https://tiles.example.org/{z}/{x}/{y}.png. Browsers "
+            "then load pictures from that site; without it they load nothing from elsewhere.",
+            show_default="none",
+        ),
+    ] = "",
     browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
     master: Master = session.LOCAL,
 ) -> None:
@@ -68,7 +77,7 @@ def console(
     `slipstream console --host 0.0.0.0 --name city.example.org --token-file token.txt` # a screen on the wall
     """
     require("console", "The console")
-    from slipstream._console.guard import AccessRules, is_loopback
+    from slipstream._console.guard import AccessRules, check_tiles, is_loopback
     from slipstream._console.server import create, page_advice, serve, static
 
     workspace = _open_workspace(folders or [])
@@ -77,7 +86,7 @@ def console(
         load_functions(file)
     port = port or _free_port(host)
     token = "" if is_loopback(host) else _read_token(token_file)
-    rules = AccessRules(host, port, token, tuple(name or ()))
+    rules = AccessRules(host, port, token, tuple(name or ()), check_tiles(tiles) if tiles else "")
     _check_port(host, port)
 
     address = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}/"

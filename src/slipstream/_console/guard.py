@@ -16,8 +16,10 @@ import asyncio
 import hashlib
 import hmac
 import ipaddress
+import re
 import secrets
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 
@@ -32,17 +34,21 @@ from slipstream._errors import BadArgument
 COOKIE = "slipstream-session"
 HEADER = "x-slipstream"
 BODY_LIMIT = 1 << 20
+#: routes that take files
+FILE_LIMITS = {"/api/map/file": 64 << 20}
 #: seconds to receive a whole body
 BODY_SECONDS = 30.0
 _SAFE = {"GET", "HEAD", "OPTIONS"}
 #: allowed without a token: the page itself (it contains no data), signing in, and the health check
 _OPEN_API = {"/api/session", "/healthz", "/readyz"}
 _POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:{tiles}; "
     "font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
+#: a site, and a path without anything that would end it in a header or a style sheet
+_TILES = re.compile(r"(https?://[A-Za-z0-9.-]+(?::[0-9]{1,5})?)/[A-Za-z0-9{}._~/?=&%@+-]{1,300}")
 SECURE_HEADERS = {
-    "content-security-policy": _POLICY,
+    "content-security-policy": _POLICY.format(tiles=""),
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
@@ -58,6 +64,8 @@ class AccessRules:
     port: int = 8321
     token: str = ""
     names: tuple[str, ...] = ()
+    #: the address of map tiles on another site, as ``check_tiles`` returned it; empty: pages load nothing from others
+    tiles: str = ""
     _salt: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
 
     @property
@@ -87,6 +95,21 @@ class AccessRules:
         return hmac.compare_digest(_cookie(headers).encode(), self.session.encode())
 
 
+def check_tiles(address: str) -> str:
+    """Return the address of map tiles; refuse one that is not, as its site becomes part of the pages' policy.
+
+    >>> check_tiles("https://tiles.example.org/{z}/{x}/{y}.png")
+    'https://tiles.example.org/{z}/{x}/{y}.png'
+    """
+    if not _TILES.fullmatch(address) or not all(part in address for part in ("{z}", "{x}", "{y}")):
+        raise BadArgument(
+            f"--tiles {address}: not the address of map tiles.",
+            hint="Write it with the places of the numbers: https://tiles.example.org/{z}/{x}/{y}.png",
+            code="bad-argument",
+        )
+    return address
+
+
 def is_loopback(host: str) -> bool:
     """Return whether an address is a loopback address.
 
@@ -113,6 +136,9 @@ class Guard:
     def __init__(self, app: ASGIApp, rules: AccessRules) -> None:
         self._app = app
         self._rules = rules
+        site = _TILES.match(rules.tiles)
+        policy = _POLICY.format(tiles=f" {site[1]}" if site else "")
+        self._headers = {**SECURE_HEADERS, "content-security-policy": policy}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Reject a request, or pass it on with a limited body and secured headers."""
@@ -121,9 +147,9 @@ class Guard:
             return
         headers = Headers(scope=scope)
         if rejection := self._reject(scope, headers):
-            await rejection(scope, receive, _add_secure_headers(send))
+            await rejection(scope, receive, _add_headers(send, self._headers))
             return
-        await self._app(scope, _limit_body(receive), _add_secure_headers(send))
+        await self._app(scope, _limit_body(receive, _find_limit(scope)), _add_headers(send, self._headers))
 
     def _reject(self, scope: Scope, headers: Headers) -> JSONResponse | None:
         if headers.get("host", "") not in self._rules.hosts:
@@ -135,8 +161,9 @@ class Guard:
                 why,
                 f"Requests that change something require our Origin and the header {HEADER}: 1.",
             )
-        if not headers.get("content-length", "0").isdigit() or int(headers.get("content-length", "0")) > BODY_LIMIT:
-            return _problem(413, "too-large", "The request is too large.", f"The limit is {BODY_LIMIT:,} bytes.")
+        length, limit = headers.get("content-length", "0"), _find_limit(scope)
+        if not length.isdigit() or int(length) > limit:
+            return _problem(413, "too-large", "The request is too large.", f"The limit is {limit:,} bytes.")
         if self._is_private(scope["path"]) and not self._rules.knows(headers):
             return _problem(
                 401, "not-signed-in", "The console requires its token.", "It printed the token when it started."
@@ -162,7 +189,11 @@ def _problem(status: int, code: str, message: str, hint: str) -> JSONResponse:
     return respond(status, BadArgument(message, hint=hint, code=code))
 
 
-def _limit_body(receive: Receive) -> Receive:
+def _find_limit(scope: Scope) -> int:
+    return FILE_LIMITS.get(scope["path"], BODY_LIMIT)
+
+
+def _limit_body(receive: Receive, limit: int) -> Receive:
     taken, is_whole = 0, False
     deadline = time.monotonic() + BODY_SECONDS
 
@@ -172,7 +203,7 @@ def _limit_body(receive: Receive) -> Receive:
         message = await receive() if is_whole else await _in_time(receive, deadline)
         taken += len(message.get("body", b""))
         is_whole = not message.get("more_body", False)
-        if taken > BODY_LIMIT:
+        if taken > limit:
             # the only kind of exception that FastAPI passes on while it reads a body
             raise HTTPException(413, "The request is too large")
         return message
@@ -187,11 +218,11 @@ async def _in_time(receive: Receive, deadline: float) -> Message:
         raise HTTPException(408, "The request took too long to arrive") from error
 
 
-def _add_secure_headers(send: Send) -> Send:
+def _add_headers(send: Send, added: Mapping[str, str]) -> Send:
     async def secured(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
-            for name, value in SECURE_HEADERS.items():
+            for name, value in added.items():
                 headers.setdefault(name, value)
         await send(message)
 

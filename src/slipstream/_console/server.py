@@ -25,13 +25,15 @@ from slipstream._console.ask.asking import Asking
 from slipstream._console.errors import add_error_handlers
 from slipstream._console.guard import AccessRules, Guard
 from slipstream._console.jobs.overview import Jobs
+from slipstream._console.live.event_feed import EventFeed
 from slipstream._console.live.live_city import LiveCity
 from slipstream._console.moving_features import feature_routes
 from slipstream._console.networks.network_runner import NetworkRunner
-from slipstream._console.pages import ask_page, city_page, jobs_page, network_page, trajectories_page
+from slipstream._console.pages import ask_page, city_page, jobs_page, map_page, network_page, trajectories_page
+from slipstream._console.shared_answers import SharedAnswers
 from slipstream._console.workspace import Workspace
 
-PAGES = ("/", "/city", "/network", "/trajectories", "/jobs", "/ask")
+PAGES = ("/", "/city", "/network", "/trajectories", "/jobs", "/ask", "/map")
 
 _NO_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Slipstream</title>
 <body style="font: 16px/1.5 sans-serif; max-width: 40em; margin: 4em auto">
@@ -80,12 +82,14 @@ def create(workspace: Workspace | Path, rules: AccessRules, master: str) -> Fast
     )
     workspace = Workspace.over([workspace]) if isinstance(workspace, Path) else workspace
     app.state.city = LiveCity(workspace, master)
+    app.state.events = EventFeed(app.state.city)
+    app.state.answers = SharedAnswers()
     app.state.runner = NetworkRunner(app.state.city.workspace, master)
     app.state.jobs = Jobs(app.state.city.workspace, master)
     app.state.asking = Asking(app.state.city.workspace, app.state.runner.spark)
     app.state.library = trajectories_page.Library()
     app.state.rules = rules
-    for page in (sign_in, jobs_page, city_page, network_page, trajectories_page, ask_page, monitoring):
+    for page in (sign_in, jobs_page, city_page, network_page, trajectories_page, ask_page, map_page, monitoring):
         app.include_router(page.router)
     app.include_router(feature_routes.router)
     add_error_handlers(app)

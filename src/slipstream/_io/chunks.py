@@ -16,7 +16,6 @@ import time
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -25,6 +24,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
 from slipstream._io.control_file import Control
+from slipstream._tools.files.locations import to_path
 
 if TYPE_CHECKING:
     from slipstream._io.formats.decoding import Decoding
@@ -220,7 +220,7 @@ class ChunkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, openings: int, packing: dict[str, Any] | None = None, control: str = "") -> None:
         self._openings = openings
         self._packing = read_packing(packing or {})
-        self._control = Control(Path(control)) if control else None
+        self._control = Control(to_path(control)) if control else None
 
     def initialOffset(self) -> Offset:  # noqa: N802
         """Before the first opening."""

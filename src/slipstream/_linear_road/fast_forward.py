@@ -8,6 +8,7 @@ first batch, in place of all the seconds before T.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import pickle
 from collections.abc import Iterator
@@ -29,6 +30,7 @@ from slipstream._linear_road.state.accounts import Accounts
 from slipstream._linear_road.state.past_queries import Past
 from slipstream._linear_road.state.toll_fragment import Charges, TollFragment
 from slipstream._spark.session import task_errors
+from slipstream._tools.files.locations import to_path
 from slipstream._tools.progress import bar
 
 if TYPE_CHECKING:
@@ -64,7 +66,7 @@ class FastForward:
 
     def compute(self, spark: SparkSession) -> None:
         """Compute the state once, with one Spark task per stored expressway."""
-        folder = Path(self.folder)
+        folder = to_path(self.folder)
         if (folder / _DONE).exists() and (folder / _DONE).read_text(encoding="utf-8") == self.identity:
             return
         check_minute(self.until)
@@ -101,7 +103,7 @@ class FastForward:
         return made
 
     def _file(self, name: object) -> Path:
-        return Path(self.folder) / f"{name}.pickle"
+        return to_path(self.folder) / f"{name}.pickle"
 
     def _load(self, name: object) -> Any:
         return pickle.loads(self._file(name).read_bytes())
@@ -115,14 +117,15 @@ class FastForward:
                     charges.append(fragment.take(list(_trains(self.run, stored, minute)))[1])
                 fragment.advance_to(self.until)
                 self._file(stored).write_bytes(pickle.dumps(fragment))
-                np.save(self._file(stored).with_suffix(".npy"), _columns(charges))
+                with self._file(stored).with_suffix(".npy").open("wb") as file:
+                    np.save(file, _columns(charges))
             yield batch
 
     def _settle(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Task: compute the accounts after all charges."""
         for batch in batches:
-            files = sorted(Path(self.folder).glob("*.npy"))
-            charged = np.concatenate([np.load(file) for file in files], axis=1)
+            files = sorted(to_path(self.folder).glob("*.npy"))
+            charged = np.concatenate([np.load(io.BytesIO(file.read_bytes())) for file in files], axis=1)
             vid, time, amount = charged[:, np.argsort(charged[1], kind="stable")]
             accounts = Accounts(find_rules(self.rules), Past(None))
             accounts.book(Charges(vid.astype(np.int32), time.astype(np.int32), amount))

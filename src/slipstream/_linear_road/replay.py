@@ -15,7 +15,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,6 +40,7 @@ from slipstream._linear_road.tasks.toll_stages import (
     rejects_hop,
     to_arrow,
 )
+from slipstream._tools.files.locations import to_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -80,7 +80,7 @@ class Replay:
         """Return the end of a batch that starts at ``start`` now."""
         if start < self.since:
             return start + 1
-        clock = Clock.read(Path(self.clock))
+        clock = Clock.read(to_path(self.clock))
         if clock is None:
             return start
         begun = clock.now_ms() // 1000 + 1 if clock.runs else self.until
@@ -88,9 +88,9 @@ class Replay:
 
     def restart_clock(self, second: int) -> None:
         """Resume after a pause, during which the clock stood still."""
-        clock = Clock.read(Path(self.clock))
+        clock = Clock.read(to_path(self.clock))
         if clock is not None and clock.runs:
-            Clock.start(clock.speed, second).write(Path(self.clock))
+            Clock.start(clock.speed, second).write(to_path(self.clock))
 
 
 @dataclass
@@ -131,7 +131,7 @@ class ReplayReader(DataSourceStreamReader):
 
     def __init__(self, replay: Replay) -> None:
         self._replay = replay
-        self._control = Control(Path(replay.control)) if replay.control else None
+        self._control = Control(to_path(replay.control)) if replay.control else None
         self._held = False
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802

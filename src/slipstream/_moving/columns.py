@@ -185,6 +185,18 @@ _KINDS: dict[tuple[str, ...], tuple[Any, str]] = {
 }
 
 
+def find_class(names: tuple[str, ...]) -> str:
+    """Return the class of the columns of a struct, by the names of its fields; nothing if it has none.
+
+    >>> find_class(("begin", "end")), find_class(("x", "y")), find_class(("a", "b"))
+    ('Periods', 'Points', '')
+    """
+    if names in _KINDS:
+        return str(_KINDS[names][0].__name__)
+    plain: dict[tuple[str, ...], str] = {kind._fields: kind.__name__ for kind in (Points, IPoints, Boxes)}
+    return plain.get(names, "")
+
+
 def _fields(array: pa.Array) -> dict[str, pa.Array]:
     return dict(zip((field.name for field in array.type), array.flatten(), strict=True))
 

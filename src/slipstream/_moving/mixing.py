@@ -1,7 +1,8 @@
 """Refuses to combine columns of different reference systems when a query is built, before anything runs.
 
-The metadata of a DataFrame's column names its system (``systems.CRS_KEY``). Columns that are only named (``"Trip"``,
-``col("Trip")``) are not known before Spark analyses the query, so :func:`check_systems` looks at a whole query.
+The metadata of a DataFrame's column names its system (``systems.CRS_KEY``). In SQL, calls are checked while Spark
+analyses them (``analysing``). Functions of columns that are only named (``"Trip"``, ``col("Trip")``) are not known by
+then, so :func:`check_systems` looks at a whole query.
 """
 
 from __future__ import annotations
@@ -22,6 +23,11 @@ def refuse_mixed(name: str, columns: Iterable[Any]) -> None:
     _refuse(name, {system for column in columns for system in _systems_of(column)})
 
 
+def refuse_mixed_expressions(name: str, expressions: Iterable[Any]) -> None:
+    """Refuse resolved arguments of an operator, as Spark analyses them, of different reference systems."""
+    _refuse(name, {system for expression in expressions for system in _read_references(expression)})
+
+
 def refuse_mixed_tables(name: str, tables: Iterable[DataFrame], column: str) -> None:
     """Refuse tables whose columns of one name are known to have different reference systems."""
     systems = {str(table.schema[column].metadata.get(CRS_KEY) or "") for table in tables}
@@ -40,8 +46,7 @@ def check_systems(frame: DataFrame) -> DataFrame:
         for expression in _each(node.expressions()):
             for part in _walk(expression):
                 if part.getClass().getSimpleName() == "PythonUDF":
-                    references = _each(part.references().toSeq())
-                    _refuse(part.name(), {system for one in references for system in _read(one.metadata())})
+                    refuse_mixed_expressions(part.name(), (part,))
     return frame
 
 
@@ -62,8 +67,13 @@ def _systems_of(column: Any) -> Iterator[str]:
         return
     for node in _walk(java.node()):
         if node.getClass().getSimpleName().startswith("ExpressionColumnNode"):
-            for one in _each(node.expression().references().toSeq()):
-                yield from _read(one.metadata())
+            yield from _read_references(node.expression())
+
+
+def _read_references(expression: Any) -> Iterator[str]:
+    """The systems of the columns that an expression of Spark's refers to."""
+    for one in _each(expression.references().toSeq()):
+        yield from _read(one.metadata())
 
 
 def _read(metadata: Any) -> Iterator[str]:

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from slipstream._errors import BadArgument, BadInput
-from slipstream._moving import columns, mixing, types
+from slipstream._moving import analysing, columns, mixing, types
 from slipstream._moving.columns import IPoints, Lines, MBools, MPoints, MReals, Periods, Points, Temporals, freeze_all
 from slipstream._moving.kernels import fence_kernels, motion, nearness, places, values
 from slipstream._moving.operator_registry import FUNCTIONS, Found, Result, SqlOperator, null_rows
@@ -369,10 +369,18 @@ def register(spark: SparkSession) -> None:
     1  van-2  1000.0
     2  van-3     0.0
     """
-    for name in (*(function.name for function in FUNCTIONS), *ON_ARROW):
-        spark.udf.register(name, _make_function(name))
+    operators = {analysing.Signature(name, ((),) * arity): name for name, (_, _, arity) in ON_ARROW.items()}
+    operators |= {_describe(function): function.name for function in FUNCTIONS}
+    analysing.register(spark, {signature: _make_function(name) for signature, name in operators.items()})
     for name, (arguments, returns, body) in IN_SQL.items():
         spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {name}({arguments}) RETURNS {returns} RETURN {body}")
+
+
+def _describe(function: SqlOperator) -> analysing.Signature:
+    """Return an operator's name and the types it takes, as its kernel is annotated."""
+    kinds = (str(parameter.annotation) for parameter in function.parameters)
+    parameters = tuple(() if kind == "Any" else tuple(kind.split(" | ")) for kind in kinds)
+    return analysing.Signature(function.name, parameters, function.takes.name if function.takes else "")
 
 
 def names() -> list[str]:

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 from slipstream._errors import MALFORMED, BadArgument, BadInput
 from slipstream._io.control_file import RUN, Control
 from slipstream._io.outputs import CHECKPOINT, COMPACT_EVERY, check_journal, compact_in_background, last_batch
+from slipstream._runtime import leases
 from slipstream._runtime.watching import status as statuses
 from slipstream._runtime.watching.exporter import exporting
 from slipstream._runtime.watching.following import FollowedJob
@@ -39,7 +40,9 @@ from slipstream._runtime.watching.starts import FILE as STARTS
 from slipstream._runtime.watching.starts import LOG, SPARK_LOG, record_start
 from slipstream._runtime.watching.status import READY, RUNNING, Status, report_status
 from slipstream._spark.session import RESUMES, task_errors
+from slipstream._tools.files.remote_paths import RemotePath
 from slipstream._tools.files.staging import atomic_write
+from slipstream._tools.files.stores import explain_store
 from slipstream._tools.progress import say
 from slipstream._tools.strict_json import decode_as, parse_json
 
@@ -83,6 +86,8 @@ class JobFile:
                 f"{folder}: not the folder of a job.", hint="Give the --out folder of a job.", code="wrong-file-type"
             ) from error
         except (OSError, *MALFORMED) as error:
+            if isinstance(error, OSError) and (explained := explain_store(error)):
+                raise explained from error
             raise BadInput(
                 f"{file}: damaged ({error}).", hint="Start again in another --out folder.", code="damaged-output"
             ) from error
@@ -292,6 +297,8 @@ def _follow(query: StreamingQuery, life: Life, status: Status, folder: Path) -> 
 def _wait(query: StreamingQuery, life: Life, folder: Path, reached: Callable[[StreamingQuery], bool]) -> bool:
     """Wait until ``reached`` or the end of the query; returns whether a stop was requested before that."""
     while query.isActive and not reached(query):
+        if isinstance(folder, RemotePath):
+            leases.check(folder / LOCK)
         life.poll(query)
         if life.should_stop() or control(folder).is_stopping:
             return True
@@ -309,6 +316,10 @@ def _count_committed(folder: Path) -> int:
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
     """Lock the folder of a job: a second process that tries to run in it is refused."""
+    if isinstance(folder, RemotePath):
+        with leases.hold(folder / LOCK):
+            yield
+        return
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / LOCK).open("ab") as file:
         try:

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from slipstream._errors import BadArgument, BadInput, SlipstreamError, Unavailable, classify, read_carried
 from slipstream._spark import class_archive, workers
-from slipstream._tools.files import temporary
+from slipstream._tools.files import aws_settings, temporary
+from slipstream._tools.files.locations import in_use
 from slipstream._tools.processes import child_processes
 from slipstream._tools.progress import say
 
@@ -42,6 +43,9 @@ JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 THOROUGH, QUICK = "-XX:+UseParallelGC", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 LOCAL_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+
+#: Hadoop's client of S3; it brings the SDK of AWS
+S3A = "org.apache.hadoop:hadoop-aws"
 
 #: the time zone in which instants without one are read and written as text
 UTC = {"spark.sql.session.timeZone": "UTC"}
@@ -187,11 +191,36 @@ def build(
         workers.use_this_python()
     else:
         say("Starting Spark ...")
-        conf = _with_archived_classes(settings(master, quick=quick) | asked)
+        conf = _with_archived_classes(settings(master, quick=quick) | _settings_of_stores(asked) | asked)
         ours: dict[str, Any] = {**_with_private_folder(conf, master)}
         started = _start(SparkSession.builder.appName(name).master(master).config(map=ours), master)
     _silence_query_contexts()
     return started
+
+
+def _settings_of_stores(asked: Mapping[str, str]) -> dict[str, str]:
+    """What Spark needs to keep a checkpoint in the stores that this process uses; Hadoop's client of S3 is fetched."""
+    if not in_use:
+        return {}
+    # S3 has no file contexts with an atomic rename: a file is copied to its name, which readers see at once
+    conf = {"spark.sql.streaming.checkpointFileManagerClass": LOCAL_CHECKPOINTS}
+    if "s3" in in_use:
+        conf |= aws_settings.spark_settings()
+        if not any("hadoop-aws" in value for value in asked.values()):
+            conf["spark.jars.packages"] = _join(asked.get("spark.jars.packages", ""), f"{S3A}:{_find_hadoop()}")
+    return conf
+
+
+def _join(some: str, more: str) -> str:
+    return f"{some},{more}" if some else more
+
+
+def _find_hadoop() -> str:
+    """The version of Hadoop that this PySpark contains: its other modules must be of the same one."""
+    import pyspark
+
+    jars = sorted(Path(pyspark.__file__).parent.joinpath("jars").glob("hadoop-client-api-*.jar"))
+    return jars[0].stem.removeprefix("hadoop-client-api-") if jars else "3.5.0"
 
 
 def adopt(spark: SparkSession | None) -> SparkSession:

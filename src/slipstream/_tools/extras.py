@@ -12,9 +12,12 @@ from slipstream._errors import Unavailable
 
 #: the modules that each extra brings; pyproject.toml has their versions
 EXTRAS: dict[str, tuple[str, ...]] = {
+    "s3": ("obstore",),
+    "hdfs": ("hdfs_native",),
     "kafka": ("confluent_kafka", "fastavro"),
     "console": ("fastapi", "starlette", "uvicorn", "h11", "prometheus_client"),
     "metrics": ("prometheus_client",),
+    "otel": ("prometheus_client", "opentelemetry.exporter.otlp.proto.http"),
     "osm": ("osmium",),
     "gis": ("geopandas", "movingpandas"),
     "gtfs": ("google.transit",),

@@ -2,6 +2,8 @@
 
 A crash or a full disk can leave the last line truncated. Readers ignore such a line, and the next append removes it
 first; otherwise both lines would be lost.
+
+In a store, where nothing can be appended to, a log is a folder with an object per append (``_tools.object_logs``).
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from slipstream._tools import object_logs
+from slipstream._tools.files.remote_paths import RemotePath
 from slipstream._tools.strict_json import parse_json
 
 
@@ -20,8 +24,16 @@ def encode_line(values: Mapping[str, Any]) -> bytes:
     return json.dumps(values).encode() + b"\n"
 
 
-def append_lines(log: Path, lines: Iterable[Mapping[str, Any]], *, durable: bool = False) -> None:
-    """Append lines; with ``durable`` they are on disk when this returns."""
+def append_lines(
+    log: Path, lines: Iterable[Mapping[str, Any]], *, durable: bool = False, number: int | None = None
+) -> None:
+    """Append lines; with ``durable`` they are on disk when this returns.
+
+    In a store, ``FileExistsError`` is raised if another process has written append ``number``.
+    """
+    if isinstance(log, RemotePath):
+        object_logs.append(log, b"".join(map(encode_line, lines)), number)
+        return
     length = complete_length(log)
     with log.open("ab") as file:
         file.truncate(length)
@@ -33,7 +45,10 @@ def append_lines(log: Path, lines: Iterable[Mapping[str, Any]], *, durable: bool
 
 def read_lines(log: Path) -> list[dict[str, Any]]:
     """Read all complete lines of a log; none if it does not exist."""
-    whole = log.read_bytes().rpartition(b"\n")[0] if log.exists() else b""
+    if isinstance(log, RemotePath):
+        whole = object_logs.read(log)[0]
+    else:
+        whole = log.read_bytes().rpartition(b"\n")[0] if log.exists() else b""
     return [parse_json(line) for line in whole.splitlines()]
 
 
@@ -42,10 +57,13 @@ class Follower:
 
     def __init__(self, log: Path, *, from_now_on: bool = False) -> None:
         self._log = log
-        self._read = complete_length(log) if from_now_on else 0
+        self._read = _measure(log) if from_now_on else 0  # in bytes, or in appends
 
     def read_new(self) -> list[dict[str, Any]]:
         """Return the lines added since the last call; an unfinished last line is left for the next one."""
+        if isinstance(self._log, RemotePath):
+            new, self._read = object_logs.read(self._log, self._read)
+            return [parse_json(line) for line in new.splitlines()]
         if not self._log.exists():
             return []
         with self._log.open("rb") as file:
@@ -57,17 +75,19 @@ class Follower:
 
 def read_last_line(log: Path) -> dict[str, Any] | None:
     """Read the last line of a log without reading the rest: logs grow for as long as a stream runs."""
+    if isinstance(log, RemotePath):
+        lines = object_logs.read_last(log).splitlines()
+        return _parse(lines[-1]) if lines else None
     if not log.exists():
         return None
-    with log.open("rb") as lines:
-        size, reach = lines.seek(0, os.SEEK_END), 1 << 14
+    with log.open("rb") as file:
+        size, reach = file.seek(0, os.SEEK_END), 1 << 14
         while True:
-            lines.seek(max(size - reach, 0))
-            whole = lines.read(min(reach, size)).rpartition(b"\n")[0]
+            file.seek(max(size - reach, 0))
+            whole = file.read(min(reach, size)).rpartition(b"\n")[0]
             if b"\n" in whole or reach >= size:
                 last = whole.rpartition(b"\n")[2]
-                found: dict[str, Any] | None = parse_json(last) if last else None
-                return found
+                return _parse(last) if last else None
             reach *= 4
 
 
@@ -83,3 +103,12 @@ def complete_length(log: Path) -> int:
             if (found := lines.read(end - start).rfind(b"\n")) >= 0:
                 return start + found + 1
     return 0
+
+
+def _measure(log: Path) -> int:
+    return object_logs.count_appends(log) if isinstance(log, RemotePath) else complete_length(log)
+
+
+def _parse(line: bytes) -> dict[str, Any]:
+    values: dict[str, Any] = parse_json(line)
+    return values

@@ -8,6 +8,7 @@ import { useFresh } from "../shared/fresh";
 import { Empty, ErrorNote } from "../shared/notes";
 import { param, setParams, useParam } from "../shared/router";
 import { Rows, text } from "../shared/rows";
+import { saveFile } from "../shared/saving";
 import { SERIES } from "../shared/scales";
 import { cancel, charted, completions, drawn, example, query, remember, type Result, saved, type Table } from "./model";
 import { ResultMap } from "./map";
@@ -210,11 +211,7 @@ function Shown({ result }: { result: Result }) {
   const csv = () => {
     const columns = result.columns.slice(1).map((label, k) => ({ label, colour: "", k: k + 1 }));
     const body = toCsv(result.rows.map((row) => row[0] as number), columns, columns.map(({ k }) => result.rows.map((row) => row[k] as number | null)));
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([body.replace(/^x/, result.columns[0] ?? "x")], { type: "text/csv" }));
-    link.download = "result.csv";
-    link.click();
-    URL.revokeObjectURL(link.href);
+    saveFile("result.csv", body.replace(/^x/, result.columns[0] ?? "x"), "text/csv");
   };
   return (
     <section className="card result" aria-label="Result">

@@ -12,7 +12,7 @@ import { Rows, text } from "../shared/rows";
 import { StatusLight } from "../shared/status";
 import { colour, useTheme } from "../shared/theme";
 import { Tip } from "../shared/tip";
-import { ACTIVE, control, type Detail, type Done, resume, type Response } from "./model";
+import { ACTIVE, control, hasPlace, type Detail, type Done, resume, type Response } from "./model";
 
 /** What the figures mean; the terms are those of the documentation. */
 const TIPS = {
@@ -169,6 +169,7 @@ function Elsewhere({ job }: { job: Detail }) {
   return (
     <>
       {job.kind === "toll" && job.batches > 0 && link(`/city?${new URLSearchParams({ result: job.name })}`, "Live city")}
+      {job.outputs.some((one) => hasPlace(one.columns)) && link(`/map?${new URLSearchParams({ job: job.name })}`, "Map")}
       {job.ui && ACTIVE.includes(job.state) && (
         <a className="button" href={job.ui} target="_blank" rel="noreferrer">
           Spark UI

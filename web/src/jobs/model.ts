@@ -170,3 +170,6 @@ export const readYaml = (text: string) => post<Specification>("/api/jobs/read", 
 export const start = (wanted: Specification) => post<{ name: string; command: string }>("/api/jobs/start", essential(wanted));
 export const resume = (job: string) => post<Detail>("/api/jobs/resume", { job });
 export const control = (job: string, want: string) => post<Detail>("/api/jobs/want", { job, want });
+
+/** Whether rows with these columns can be shown on the map. */
+export const hasPlace = (columns: readonly string[]): boolean => columns.includes("Trip") || [["lon", "lat"], ["lng", "lat"], ["longitude", "latitude"], ["x", "y"]].some((pair) => pair.every((one) => columns.includes(one)));

@@ -11,6 +11,7 @@ import {
   EdgeLabelRenderer,
   type EdgeProps,
   getBezierPath,
+  getSmoothStepPath,
   Handle,
   MiniMap,
   type Node,
@@ -21,12 +22,14 @@ import {
   type ReactFlowInstance,
   useReactFlow,
 } from "@xyflow/react";
-import { memo, useCallback, useEffect, useMemo, useState } from "react";
-import { count, duration } from "../shared/format";
-import { layout, type Positions, type Spot, WIDTH } from "./layout";
+import { memo, type RefObject, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { bytes, count, duration } from "../shared/format";
+import { layersIn, layout, type Positions, type Spot, WIDTH } from "./layout";
+import type { Inputs } from "./input";
+import { percent, type Standing, standingOf, sumLoads } from "./load";
 import { colour } from "../shared/theme";
 import * as m from "./model";
-import type { Complaint, Drop, Flow, Stage, Verdict, RunState } from "./server";
+import type { BoxWeight, Complaint, Drop, Flow, RunState, Stage, Verdict } from "./server";
 import { framesOf, stageOf, stageOfSpot, type StageOf } from "./stages";
 
 export const DRAGGED = "application/slipstream-piece";
@@ -47,6 +50,8 @@ interface Look extends Record<string, unknown> {
   understood: boolean;
   badge?: string;
   note?: string;
+  load?: BoxWeight | undefined;
+  standing?: Standing;
 }
 type Drawn = Node<Look>;
 type Wire = Edge<{ flow?: Flow; drop?: Drop; queue?: number; busy: boolean; arc: string; side: number; target: string }>;
@@ -60,6 +65,10 @@ interface Props {
   group: string | undefined;
   selected: string | undefined;
   positions: Positions;
+  /** what sources read */
+  inputs: Inputs;
+  /** whether nothing can be changed, as on a phone */
+  readOnly: boolean;
   /** changes when a network is opened, which is then shown as a whole */
   opened: number;
   onSelect: (id: string | undefined) => void;
@@ -71,6 +80,24 @@ interface Props {
 
 /** The smallest legible zoom: below it a network is not shown as a whole. */
 const LEGIBLE = 0.85;
+/** Nobody can zoom out further than text can be read; the minimap shows the rest. */
+const SMALLEST = 0.75;
+/** around the network */
+const MARGIN = 16;
+const BELOW_TOOLS = 64;
+
+/** The layers that fit beside each other at a legible size. */
+function useLayers(canvas: RefObject<HTMLDivElement | null>): number {
+  const [most, setMost] = useState(4);
+  useEffect(() => {
+    const place = canvas.current;
+    if (!place) return;
+    const watch = new ResizeObserver(() => setMost(layersIn((place.clientWidth - 3 * MARGIN) / LEGIBLE)));
+    watch.observe(place);
+    return () => watch.disconnect();
+  }, [canvas]);
+  return most;
+}
 
 /** Show the whole network; if that would be too small to read, its beginning. */
 async function show(flow: ReactFlowInstance<Drawn, Wire>): Promise<void> {
@@ -78,16 +105,20 @@ async function show(flow: ReactFlowInstance<Drawn, Wire>): Promise<void> {
   const canvas = document.querySelector(".canvas");
   if (!canvas || flow.getZoom() >= LEGIBLE) return;
   const whole = flow.getNodesBounds(flow.getNodes());
-  await flow.setViewport({ x: 16 - whole.x * LEGIBLE, y: canvas.clientHeight / 2 - (whole.y + whole.height / 2) * LEGIBLE, zoom: LEGIBLE });
+  const below = Math.max(canvas.clientHeight - whole.height * LEGIBLE, 2 * BELOW_TOOLS) / 2;
+  await flow.setViewport({ x: MARGIN - whole.x * LEGIBLE, y: below - whole.y * LEGIBLE, zoom: LEGIBLE });
 }
 
 export function Canvas(props: Props) {
-  const { doc, shapes, verdict, run, group, selected, positions, onSelect, onEnter, onEdit, onPlace } = props;
+  const { doc, shapes, verdict, run, group, selected, positions, inputs, readOnly, onSelect, onEnter, onEdit, onPlace } = props;
+  const canvas = useRef<HTMLDivElement>(null);
+  const most = useLayers(canvas);
   const flow = useReactFlow<Drawn, Wire>();
   const stages = useStages(verdict, props.opened, props.showStages);
   const inStage = useMemo(() => stageOf(doc, stages), [doc, stages]);
   const scene = useMemo(() => sceneOf(doc, group, shapes, inStage), [doc, group, shapes, inStage]);
-  const placed = useMemo(() => ({ ...layout(scene.spots, scene.arcs), ...positions }), [scene, positions]);
+  const laid = useMemo(() => layout(scene.spots, scene.arcs, most), [scene, most]);
+  const placed = useMemo(() => ({ ...laid.places, ...positions }), [laid, positions]);
   const [nodes, setNodes] = useState<Drawn[]>([]);
   useEffect(() => {
     setNodes((before) => {
@@ -98,18 +129,18 @@ export function Canvas(props: Props) {
         position: placed[spot.id] ?? { x: 0, y: 0 },
         selected: spot.id === selected,
         deletable: !isOutside(spot.id),
-        data: lookOf(doc, spot.id, shapes, inStage, verdict, run),
+        data: lookOf(doc, spot.id, shapes, inStage, verdict, run, inputs),
         ...(sizes.get(spot.id) ? { measured: sizes.get(spot.id) ?? {} } : {}),
       }));
     });
-  }, [scene, placed, selected, shapes, inStage, verdict, run, doc]);
-  const frames = useMemo(() => (verdict?.stages.length ? framesOf(doc, stages, inStage, nodes, WIDTH) : []), [doc, stages, inStage, nodes, verdict]);
+  }, [scene, placed, selected, shapes, inStage, verdict, run, doc, inputs]);
+  const frames = useMemo(() => (verdict?.stages.length ? framesOf(doc, stages, inStage, nodes, laid.lines, WIDTH) : []), [doc, stages, inStage, nodes, laid, verdict]);
   const edges = useMemo(() => wiresOf(doc, scene, run, selected), [doc, scene, run, selected]);
   useEffect(() => {
     const soon = window.setTimeout(() => void show(flow), 60);
     return () => window.clearTimeout(soon);
     // the drawer of a run covers part of the canvas, and stages move boxes
-  }, [group, props.opened, run !== undefined, stages.length, flow]);
+  }, [group, props.opened, run !== undefined, stages.length, most, flow]);
 
   const onNodesChange = useCallback(
     (changes: NodeChange<Drawn>[]) => {
@@ -128,6 +159,7 @@ export function Canvas(props: Props) {
   };
   return (
     <div
+      ref={canvas}
       className="canvas"
       onDragOver={(event) => {
         event.preventDefault();
@@ -136,7 +168,7 @@ export function Canvas(props: Props) {
       onDrop={(event) => {
         event.preventDefault();
         const piece = event.dataTransfer.getData(DRAGGED) as m.Piece;
-        if (piece) props.onDrop(piece, flow.screenToFlowPosition({ x: event.clientX - WIDTH / 2, y: event.clientY - 24 }));
+        if (piece && !readOnly) props.onDrop(piece, flow.screenToFlowPosition({ x: event.clientX - WIDTH / 2, y: event.clientY - 24 }));
       }}
     >
       <ReactFlow
@@ -164,15 +196,17 @@ export function Canvas(props: Props) {
         }}
         onPaneClick={() => onSelect(undefined)}
         onNodeDoubleClick={(_, node) => node.id.startsWith("group.") && onEnter(node.id.slice(6))}
-        deleteKeyCode={["Delete", "Backspace"]}
+        deleteKeyCode={readOnly ? null : ["Delete", "Backspace"]}
+        nodesDraggable={!readOnly}
+        nodesConnectable={!readOnly}
         connectionRadius={28}
-        minZoom={0.2}
+        minZoom={SMALLEST}
         maxZoom={2}
         proOptions={{ hideAttribution: true }}
-        ariaLabelConfig={{ "node.a11yDescription.default": "Enter selects a box, arrow keys move it, Delete removes it." }}
+        ariaLabelConfig={{ "node.a11yDescription.default": readOnly ? "Enter selects a box." : "Enter selects a box, arrow keys move it, Delete removes it." }}
       >
         <Background variant={BackgroundVariant.Dots} gap={24} size={1.2} />
-        <Controls showInteractive={false} />
+        <Controls showInteractive={false} position="bottom-right" orientation="horizontal" />
         <MiniMap className="minimap" style={{ width: 160, height: 100 }} nodeColor={(node) => (node.type === "stage" ? "transparent" : colour("dim"))} pannable zoomable ariaLabel="The network as a whole" />
       </ReactFlow>
     </div>
@@ -199,9 +233,9 @@ function useStages(verdict: Verdict | undefined, opened: number, show_: boolean)
 }
 const NO_STAGES: readonly Stage[] = [];
 
-const framed = ({ stage, x, y, width, height }: ReturnType<typeof framesOf>[number]): Drawn =>
+const framed = ({ stage, line, x, y, width, height }: ReturnType<typeof framesOf>[number]): Drawn =>
   ({
-    id: `stage.${stage.stage}`,
+    id: `stage.${stage.stage}.${line}`,
     type: "stage",
     position: { x, y },
     width,
@@ -251,7 +285,7 @@ function sceneOf(doc: m.Doc, group: string | undefined, shapes: readonly m.Shape
 
 function heightOf(doc: m.Doc, id: string, shapes: readonly m.Shape[]): number {
   const [part, name] = m.split(id);
-  return 46 + 22 * (part === "boxes" ? linesOf(doc, name, shapes).length : 1);
+  return 46 + 22 * (part === "boxes" ? linesOf(doc, name, shapes).length : part === "sources" ? 2 : 1);
 }
 
 /** The contents of a box: what it does, and its outputs if it has several. */
@@ -263,7 +297,7 @@ function linesOf(doc: m.Doc, name: string, shapes: readonly m.Shape[]): DrawnLin
   return ports.length > 1 ? [{ text: m.summary(box) }, ...outputs] : [{ text: m.summary(box), port: "" }];
 }
 
-function lookOf(doc: m.Doc, id: string, shapes: readonly m.Shape[], inStage: StageOf, verdict: Verdict | undefined, run: RunState | undefined): Look {
+function lookOf(doc: m.Doc, id: string, shapes: readonly m.Shape[], inStage: StageOf, verdict: Verdict | undefined, run: RunState | undefined, from: Inputs): Look {
   const [part, name] = m.split(id);
   const plain = { complaints: [] as Complaint[], understood: true, inputs: ["i0"] };
   if (id.startsWith("group.")) {
@@ -271,7 +305,9 @@ function lookOf(doc: m.Doc, id: string, shapes: readonly m.Shape[], inStage: Sta
     const complaints = verdict?.complaints.filter((one) => inside.includes(m.split(one.place)[1]) && one.place.startsWith("boxes.")) ?? [];
     const stages = inside.flatMap((one) => inStage.get(`boxes.${one}`) ?? []);
     const [first, last] = [Math.min(...stages), Math.max(...stages)];
-    return { ...plain, title: id.slice(6), kind: "group", complaints, ...(last > first ? { badge: `stages ${first} to ${last}` } : {}), lines: [{ text: `${inside.length} boxes, double-click to zoom in`, port: "", dim: true }] };
+    const loads = inside.flatMap((one) => run?.boxes[one] ?? []);
+    const load = { ...(loads.length ? { load: sumLoads(loads) } : {}), standing: standingOf(run?.boxes, inside) };
+    return { ...plain, ...load, title: id.slice(6), kind: "group", complaints, ...(last > first ? { badge: `stages ${first} to ${last}` } : {}), lines: [{ text: `${inside.length} boxes, double-click to zoom in`, port: "", dim: true }] };
   }
   if (id.startsWith("outside.")) return { ...plain, title: m.split(id.slice(8))[1], kind: "outside", lines: [{ text: "outside this group", port: "", dim: true }] };
   const complaints = verdict?.complaints.filter((one) => one.place === id) ?? [];
@@ -280,7 +316,8 @@ function lookOf(doc: m.Doc, id: string, shapes: readonly m.Shape[], inStage: Sta
   if (part === "sources" || part === "tables") {
     const columns = Object.keys(doc[part]?.[name] ?? {}).join(", ") || "no columns yet";
     const queue = run?.queues[name];
-    return { ...base, kind: part === "sources" ? "source" : "table", inputs: [], lines: [{ text: columns, port: "" }], ...(queue ? { badge: `${count(queue)} waiting` } : {}) };
+    const read = from[id] ? [{ text: from[id], dim: true }] : [];
+    return { ...base, kind: part === "sources" ? "source" : "table", inputs: [], lines: [{ text: columns, port: "" }, ...read], ...(queue ? { badge: `${count(queue)} waiting` } : {}) };
   }
   if (part === "outputs" || part === "points") {
     const flow = run?.outputs[name];
@@ -293,7 +330,8 @@ function lookOf(doc: m.Doc, id: string, shapes: readonly m.Shape[], inStage: Sta
   const box = doc.boxes[name] ?? { from: [] };
   const kind = m.kindOf(box);
   const inputs = Array.from({ length: m.sides(box) }, (_, i) => `i${i}`);
-  return { ...base, kind, lines: linesOf(doc, name, shapes), inputs, names: m.sideNames(box), ...(box.note ? { note: box.note } : {}) };
+  const load = run?.boxes[name];
+  return { ...base, kind, lines: linesOf(doc, name, shapes), inputs, names: m.sideNames(box), ...(box.note ? { note: box.note } : {}), ...(load ? { load, standing: standingOf(run?.boxes, [name]) } : {}) };
 }
 
 function wiresOf(doc: m.Doc, scene: Scene, run: RunState | undefined, selected: string | undefined): Wire[] {
@@ -341,6 +379,9 @@ const GLYPHS: Record<string, string> = {
   operator: "M6 2L4 4v3L2 8l2 1v3l2 2M10 2l2 2v3l2 1-2 1v3l-2 2",
   archive: "M1 2h14v4H1zM2.5 6v8h11V6M6 9h4",
   source: "M1 8h9M7 4l4 4-4 4M14 2v12",
+  topic: "M3 8m-2 0a2 2 0 1 0 4 0a2 2 0 1 0-4 0M12 4m-2 0a2 2 0 1 0 4 0a2 2 0 1 0-4 0M12 12m-2 0a2 2 0 1 0 4 0a2 2 0 1 0-4 0M5 7l5-2M5 9l5 2",
+  socket: "M5 1v4M11 1v4M3 5h10v3a5 5 0 0 1-10 0zM8 13v2",
+  folder: "M1 4h5l2 2h7v8H1zM8 8v4M6 10l2 2 2-2",
   table: "M2 3h12v10H2zM2 7h12M7 3v10",
   output: "M2 2v12M5 8h9M11 4l4 4-4 4",
   point: "M8 2a6 6 0 1 1-.01 0M8 5v4h3",
@@ -358,7 +399,7 @@ export function Glyph({ kind }: { kind: string }) {
 
 const Piece = memo(function Piece({ data, selected }: NodeProps<Drawn>) {
   const wrong = data.complaints[0];
-  const state = `${wrong ? "wrong" : ""} ${data.understood ? "" : "waits"} ${selected ? "chosen" : ""}`;
+  const state = `${wrong ? "wrong" : ""} ${data.understood ? "" : "waits"} ${selected ? "chosen" : ""} ${data.standing ?? ""}`;
   return (
     <div className={`piece ${data.kind} ${state}`} title={data.note}>
       {data.inputs.map((id, i) => (
@@ -375,6 +416,15 @@ const Piece = memo(function Piece({ data, selected }: NodeProps<Drawn>) {
           {line.port !== undefined && <Handle role="img" id={dotOf(line.port)} type="source" position={Position.Right} aria-label={`output ${line.port || 0}`} />}
         </p>
       ))}
+      {data.load && (
+        <p className="load" title="Its share of the time of all boxes, and what it remembers">
+          <i style={{ width: `${Math.round(data.load.share * 100)}%` }} />
+          <span>
+            {data.standing ? `${data.standing}, ` : ""}
+            {percent(data.load.share)} of time{data.load.rows > 0 ? `, ${bytes(data.load.bytes)}` : ""}
+          </span>
+        </p>
+      )}
       {wrong && (
         <p className="complaint" role="note">
           {wrong.message}
@@ -385,7 +435,8 @@ const Piece = memo(function Piece({ data, selected }: NodeProps<Drawn>) {
 });
 
 const ArcLine = memo(function ArcLine(props: EdgeProps<Wire>) {
-  const [path, x, y] = getBezierPath(props);
+  // an arc to the next line goes around what is between
+  const [path, x, y] = props.targetX < props.sourceX ? getSmoothStepPath({ ...props, borderRadius: 10, offset: 14 }) : getBezierPath(props);
   const { flow, drop, queue, busy } = props.data ?? {};
   const shedding = drop && (drop.share > 0 || drop.dropped > 0);
   return (

@@ -4,26 +4,31 @@ import type { Problem } from "../shared/api";
 import { ErrorNote } from "../shared/notes";
 import { QosGraph } from "./graph";
 import * as m from "./model";
-import { columns as columnsOf, type Complaint, type WorkspaceContents, shed, type Verdict, type RunState } from "./server";
+import type { Fields, Inputs } from "./input";
+import { BoxLoad } from "./box-load";
+import { type Complaint, type WorkspaceContents, shed, type Verdict, type RunState } from "./server";
+import { SourceFields } from "./source";
 import { describeStage, stageOf } from "./stages";
 
 type Edit = (edit: (doc: m.Doc) => m.Doc, field?: string) => void;
 
-interface Props {
+export interface Props {
   doc: m.Doc;
   id: string | undefined;
   verdict: Verdict | undefined;
   run: RunState | undefined;
   contents: WorkspaceContents | undefined;
-  recordings: Record<string, string>;
-  onRecording: (place: string, recording: string) => void;
+  inputs: Inputs;
+  fields: Fields;
+  /** whether nothing can be changed, as on a phone */
+  readOnly: boolean;
+  onInput: (place: string, input: string) => void;
+  onField: (place: string, column: string, field: string) => void;
   onEdit: Edit;
   onSelect: (id: string | undefined) => void;
   onRename: (id: string, name: string) => void;
   onProblem: (problem: Problem) => void;
 }
-
-const TYPES = ["bigint", "double", "string", "boolean"];
 
 export function Inspector(props: Props) {
   const { doc, id, verdict, onEdit, onSelect } = props;
@@ -43,10 +48,12 @@ export function Inspector(props: Props) {
         <span className="dim">{m.TITLES[kind][1]}</span>
       </header>
       {where && <p className="dim">{where}</p>}
+      {box && props.run?.boxes[name] && <BoxLoad name={name} run={props.run} />}
+      <fieldset className="all" disabled={props.readOnly}>
       <NameField doc={doc} id={id} onRename={props.onRename} />
       <Complaints all={complaints} />
       {box && <BoxFields {...props} id={id} name={name} box={box} complaints={complaints} />}
-      {(part === "sources" || part === "tables") && <StreamFields {...props} id={id} columns={doc[part]?.[name] ?? {}} />}
+      {(part === "sources" || part === "tables") && <SourceFields {...props} id={id} columns={doc[part]?.[name] ?? {}} />}
       {part === "outputs" && <OutputFields {...props} id={id} output={doc.outputs[name] ?? { from: "" }} />}
       {part === "points" && <PointFields {...props} id={id} point={doc.points?.[name] ?? { from: "" }} />}
       <button
@@ -58,6 +65,7 @@ export function Inspector(props: Props) {
       >
         Remove
       </button>
+      </fieldset>
     </section>
   );
 }
@@ -66,7 +74,7 @@ function Complaints({ all }: { all: Complaint[] }) {
   return all.map((one) => <ErrorNote key={one.message} problem={one} />);
 }
 
-function Row({ label, children }: { label: string; children: ReactNode }) {
+export function Row({ label, children }: { label: string; children: ReactNode }) {
   return (
     <label className="row">
       <span>{label}</span>
@@ -85,7 +93,7 @@ interface TextProps {
   placeholder?: string;
 }
 
-function Text({ label, value, onChange, wrong, mono, list, placeholder }: TextProps) {
+export function Text({ label, value, onChange, wrong, mono, list, placeholder }: TextProps) {
   return (
     <input
       aria-label={label}
@@ -395,47 +403,6 @@ function Pairs({ title, values, wrong, onChange }: { title: string; values: m.Co
       ))}
       <button onClick={() => onChange({ ...values, [free()]: "" }, "+")}>Add a {title.toLowerCase()}</button>
     </div>
-  );
-}
-
-function StreamFields({ id, columns, contents, recordings, onRecording, onEdit, onProblem }: Props & { id: string; columns: m.Columns }) {
-  const entries = Object.entries(columns);
-  const set = (fresh: [string, string][], field: string) => onEdit((now) => m.setColumns(now, id, Object.fromEntries(fresh)), `${id}.${field}`);
-  const take = (recording: string) => {
-    onRecording(id, recording);
-    if (recording && entries.length === 0) columnsOf(recording).then((found) => onEdit((now) => m.setColumns(now, id, found.columns)), onProblem);
-  };
-  return (
-    <>
-      <Row label="Recording">
-        <select aria-label="Recording" value={recordings[id] ?? ""} onChange={(event) => take(event.target.value)}>
-          <option value="">choose one to run</option>
-          {contents?.recordings.map((one) => (
-            <option key={one} value={one}>
-              {one}
-            </option>
-          ))}
-        </select>
-      </Row>
-      {contents?.recordings.length === 0 && <p className="dim">Add CSV, JSON lines or Parquet files, or a simulated run, to the workspace.</p>}
-      {entries.map(([name, type], i) => (
-        <div className="pair" key={i}>
-          <Text label={`Column ${i + 1}`} mono value={name} wrong={!m.isName(name)} onChange={(fresh) => fresh in columns || set(entries.map((one, k) => (k === i ? [fresh, type] : one)), String(i))} />
-          <select aria-label={`Type of ${name}`} value={type} onChange={(event) => set(entries.map((one, k) => (k === i ? [name, event.target.value] : one)), String(i))}>
-            {TYPES.map((one) => (
-              <option key={one}>{one}</option>
-            ))}
-          </select>
-          <button className="plain" aria-label={`Remove ${name}`} onClick={() => set(entries.filter((_, k) => k !== i), "-")}>
-            ×
-          </button>
-        </div>
-      ))}
-      <div className="buttons">
-        <button onClick={() => set([...entries, [`column_${entries.length + 1}`, "bigint"]], "+")}>Add a column</button>
-        {recordings[id] && <button onClick={() => columnsOf(recordings[id] ?? "").then((found) => onEdit((now) => m.setColumns(now, id, found.columns)), onProblem)}>Use the recording’s columns</button>}
-      </div>
-    </>
   );
 }
 

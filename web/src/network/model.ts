@@ -101,13 +101,16 @@ export const KINDS = [...STREAM_KINDS, ...CLASS_KINDS] as const;
 export type Kind = (typeof KINDS)[number];
 export type Part = "sources" | "tables" | "boxes" | "outputs" | "points";
 /** What the palette offers. */
-export type Piece = Kind | "source" | "table" | "output" | "archive" | "point";
+export type Piece = Kind | "source" | "topic" | "socket" | "folder" | "table" | "output" | "archive" | "point";
 
 /** The palette, under its headings. */
 export const PALETTE: [string, readonly Piece[]][] = [
-  ["Ends", ["source", "table", "output", "archive", "point"]],
+  ["Recorded input", ["source", "table"]],
+  ["Live sources", ["topic", "socket", "folder"]],
   ["Boxes", STREAM_KINDS],
-  ["Cuboids and classes", CLASS_KINDS],
+  ["Cuboids", ["keep", "query", "lookup"]],
+  ["Classes", ["toll", "operator"]],
+  ["Ends", ["output", "archive", "point"]],
 ];
 
 export const TITLES: Record<Piece, [string, string]> = {
@@ -126,6 +129,9 @@ export const TITLES: Record<Piece, [string, string]> = {
   toll: ["Toll", "Linear Road’s five answers"],
   operator: ["Operator", "a class of your own"],
   source: ["Source", "an input stream"],
+  topic: ["Kafka topic", "a source that reads messages as they arrive"],
+  socket: ["TCP socket", "a source that reads lines as they are sent"],
+  folder: ["Followed folder", "a source that reads files as they appear"],
   table: ["Table", "a stored table to join with"],
   output: ["Output", "an output stream and its quality of service"],
   archive: ["Archive", "an output that stores trips"],
@@ -344,14 +350,20 @@ const SAMPLE: Record<Piece, () => object> = {
   toll: () => ({ toll: {}, from: [] }),
   operator: () => ({ operator: "", from: "" }),
   source: () => ({}),
+  topic: () => ({}),
+  socket: () => ({}),
+  folder: () => ({}),
   table: () => ({}),
   output: () => ({ from: "", delay: [[0, 1], [5, 1], [30, 0]] }),
   archive: () => ({ from: "", archive: { id: "", time: "", x: "", y: "", gap: 300 } }),
   point: () => ({ from: "" }),
 };
 
+/** The pieces that are sources. */
+const SOURCES: readonly Piece[] = ["source", "topic", "socket", "folder"];
+
 export const partOf = (piece: Piece): Part =>
-  piece === "source" ? "sources" : piece === "table" ? "tables" : piece === "output" || piece === "archive" ? "outputs" : piece === "point" ? "points" : "boxes";
+  SOURCES.includes(piece) ? "sources" : piece === "table" ? "tables" : piece === "output" || piece === "archive" ? "outputs" : piece === "point" ? "points" : "boxes";
 
 export function add(doc: Doc, piece: Piece, group: string): [Doc, string] {
   const part = partOf(piece);

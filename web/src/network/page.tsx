@@ -7,8 +7,10 @@ import { Empty, ErrorNote } from "../shared/notes";
 import { param, setParams } from "../shared/router";
 import { Canvas, DRAGGED, Glyph } from "./canvas";
 import { Inspector } from "./inspector";
+import { type Fields, firstInput, type Inputs } from "./input";
 import type { Positions } from "./layout";
 import * as m from "./model";
+import { PreviewDrawer } from "./preview";
 import { RunBar, TupleDrawer, useRun } from "./run";
 import * as server from "./server";
 
@@ -19,13 +21,30 @@ interface Desk {
   doc: m.Doc;
   saved: string;
   positions: Positions;
-  recordings: Record<string, string>;
+  /** what sources and tables read */
+  recordings: Inputs;
+  /** the fields of feeds behind columns */
+  fields: Fields;
   /** partitions of every stage */
   parallel: number;
   showStages: boolean;
 }
-const BLANK: Desk = { file: "", doc: m.EMPTY, saved: JSON.stringify(m.EMPTY), positions: {}, recordings: {}, parallel: 1, showStages: true };
+const BLANK: Desk = { file: "", doc: m.EMPTY, saved: JSON.stringify(m.EMPTY), positions: {}, recordings: {}, fields: {}, parallel: 1, showStages: true };
 const NO_SHAPES: readonly m.Shape[] = [];
+const NO_FOLDERS: readonly string[] = [];
+/** Screens on which a network can be looked at and run, but not drawn. */
+const NARROW = "(max-width: 700px)";
+
+function useNarrow(): boolean {
+  const [narrow, setNarrow] = useState(() => window.matchMedia(NARROW).matches);
+  useEffect(() => {
+    const media = window.matchMedia(NARROW);
+    const onChange = () => setNarrow(media.matches);
+    media.addEventListener("change", onChange);
+    return () => media.removeEventListener("change", onChange);
+  }, []);
+  return narrow;
+}
 
 function storedDesk(): Desk {
   try {
@@ -110,7 +129,8 @@ export function NetworkPage() {
 function Editor() {
   const { desk, setDesk, edit, undo, redo } = useDesk();
   const [asText, setAsText] = useState(false);
-  const { doc, positions, recordings, parallel, showStages } = desk;
+  const { doc, positions, recordings, fields, parallel, showStages } = desk;
+  const readOnly = useNarrow();
   const [contents, setContents] = useState<server.WorkspaceContents>();
   const [selected, setSelected] = useState<string>();
   const [group, setGroup] = useState<string>();
@@ -151,32 +171,38 @@ function Editor() {
       const [, id] = m.add(doc, piece, group ?? "");
       edit((now) => m.add(now, piece, group ?? "")[0]);
       if (at) setDesk((now) => ({ ...now, positions: { ...now.positions, [id]: at } }));
+      const input = firstInput(piece, contents?.folders ?? []);
+      if (input) setDesk((now) => ({ ...now, recordings: { ...now.recordings, [id]: input } }));
       setSelected(id);
     },
-    [doc, group, edit, setDesk],
+    [doc, group, contents, edit, setDesk],
   );
   const place = useCallback((moved: Positions) => setDesk((now) => ({ ...now, positions: { ...now.positions, ...moved } })), [setDesk]);
   const rename = (id: string, name: string) => {
     const fresh = `${m.split(id)[0]}.${name}`;
     const moved = <T,>(things: Record<string, T>) => Object.fromEntries(Object.entries(things).map(([key, thing]) => [key === id ? fresh : key, thing]));
     edit((now) => m.rename(now, id, name));
-    setDesk((now) => ({ ...now, positions: moved(now.positions), recordings: moved(now.recordings) }));
+    setDesk((now) => ({ ...now, positions: moved(now.positions), recordings: moved(now.recordings), fields: moved(now.fields) }));
     setSelected(fresh);
   };
   const shapes = contents?.operators ?? NO_SHAPES;
   const empty = m.placesOf(doc).length === 0;
   const wrong = !verdict || verdict.complaints.length > 0;
+  const isBusy = run !== undefined && ["starting", "running", "paused", "stopping"].includes(run.status);
+  // a source is looked at before its network runs, not meanwhile
+  const isStream = selected?.startsWith("sources.") || selected?.startsWith("tables.");
+  const previewed = isStream && !isBusy && selected && recordings[selected] ? selected : undefined;
   const shownRun = run && run.status !== "idle" && run.network === doc.network ? run : undefined;
   return (
     <div className="network page">
       <FileBar desk={desk} setDesk={setDesk} contents={contents} onRefresh={look} onProblem={setProblem} onOpened={() => (setSelected(undefined), setGroup(undefined), setOpened((n) => n + 1))} undo={undo} redo={redo}>
         <Verdict verdict={verdict} checking={checking} lost={lost} awake={contents?.awake ?? false} onSelect={setSelected} />
       </FileBar>
-      <RunBar doc={doc} run={run} wrong={wrong} recordings={recordings} parallel={parallel} onParallel={(many) => setDesk((now) => ({ ...now, parallel: many }))} onRun={setRun} onProblem={setProblem} />
+      <RunBar doc={doc} run={run} wrong={wrong} inputs={recordings} fields={fields} folders={contents?.folders ?? NO_FOLDERS} parallel={parallel} onParallel={(many) => setDesk((now) => ({ ...now, parallel: many }))} onRun={setRun} onProblem={setProblem} />
       {problem && <ErrorNote problem={problem} onClose={() => setProblem(undefined)} />}
       {run?.status === "failed" && <ErrorNote problem={{ message: run.error, hint: run.hint }} />}
       <div className="desk">
-        <Palette onAdd={put} />
+        {!readOnly && <Palette onAdd={put} />}
         <div className="middle">
           <div className="board">
             {group !== undefined && (
@@ -187,15 +213,22 @@ function Editor() {
                 / <strong>{group}</strong>
               </nav>
             )}
+            <div className="tools">
+            {!readOnly && (
+              <button title="Put all boxes where the automatic layout has them" onClick={() => (setDesk((now) => ({ ...now, positions: {} })), setOpened((n) => n + 1))}>
+                Auto-layout
+              </button>
+            )}
             <label className="stages">
               <input type="checkbox" checked={showStages} onChange={(event) => setDesk((now) => ({ ...now, showStages: event.target.checked }))} />
               Stages
             </label>
-            <label className="stages text">
+            <label className="stages">
               <input type="checkbox" checked={asText} onChange={(event) => setAsText(event.target.checked)} />
               YAML
             </label>
-            <Canvas doc={doc} shapes={shapes} verdict={verdict} showStages={showStages} run={shownRun} group={group} selected={selected} positions={positions} opened={opened} onSelect={setSelected} onEnter={setGroup} onEdit={edit} onPlace={place} onDrop={put} />
+            </div>
+            <Canvas inputs={recordings} readOnly={readOnly} doc={doc} shapes={shapes} verdict={verdict} showStages={showStages} run={shownRun} group={group} selected={selected} positions={positions} opened={opened} onSelect={setSelected} onEnter={setGroup} onEdit={edit} onPlace={place} onDrop={put} />
             {empty && (
               <div className="over">
                 <Empty title="Empty canvas">
@@ -209,8 +242,9 @@ function Editor() {
               </div>
             )}
           </div>
-          {asText && <Yaml doc={doc} onRead={(fresh) => edit(() => fresh)} />}
-          {shownRun && <TupleDrawer doc={doc} shapes={shapes} run={shownRun} selected={selected} />}
+          {asText && <Yaml doc={doc} readOnly={readOnly} onRead={(fresh) => edit(() => fresh)} />}
+          {previewed && <PreviewDrawer id={previewed} input={recordings[previewed] ?? ""} columns={doc[m.split(previewed)[0] as "sources"]?.[m.split(previewed)[1]] ?? {}} readOnly={readOnly} onEdit={edit} />}
+          {shownRun && !previewed && <TupleDrawer doc={doc} shapes={shapes} run={shownRun} selected={selected} />}
         </div>
         {selected?.startsWith("group.") ? (
           <section className="inspector" aria-label="Properties of the group">
@@ -229,8 +263,11 @@ function Editor() {
             verdict={verdict}
             run={shownRun}
             contents={contents}
-            recordings={recordings}
-            onRecording={(id, one) => setDesk((now) => ({ ...now, recordings: { ...now.recordings, [id]: one } }))}
+            inputs={recordings}
+            fields={fields}
+            readOnly={readOnly}
+            onInput={(id, one) => setDesk((now) => ({ ...now, recordings: { ...now.recordings, [id]: one } }))}
+            onField={(id, column, field) => setDesk((now) => ({ ...now, fields: { ...now.fields, [id]: { ...now.fields[id], [column]: field } } }))}
             onEdit={edit}
             onSelect={setSelected}
             onRename={rename}
@@ -243,7 +280,7 @@ function Editor() {
 }
 
 /** The network as YAML beside the picture: it follows the picture until it is edited. */
-function Yaml({ doc, onRead }: { doc: m.Doc; onRead: (doc: m.Doc) => void }) {
+function Yaml({ doc, readOnly, onRead }: { doc: m.Doc; readOnly: boolean; onRead: (doc: m.Doc) => void }) {
   const [written, setWritten] = useState("");
   const [typed, setTyped] = useState<string>();
   const [problem, setProblem] = useState<Problem>();
@@ -272,7 +309,7 @@ function Yaml({ doc, onRead }: { doc: m.Doc; onRead: (doc: m.Doc) => void }) {
   return (
     <section className="yaml" aria-label="YAML">
       {problem && <ErrorNote problem={problem} onClose={() => setProblem(undefined)} />}
-      <textarea aria-label="The network as YAML" spellCheck={false} value={typed ?? written} onChange={(event) => setTyped(event.target.value)} />
+      <textarea aria-label="The network as YAML" spellCheck={false} readOnly={readOnly} value={typed ?? written} onChange={(event) => setTyped(event.target.value)} />
       {typed !== undefined && (
         <div className="buttons">
           <button className="primary" onClick={read}>
@@ -364,7 +401,7 @@ function FileBar({ desk, setDesk, contents, onRefresh, onProblem, onOpened, undo
   const typed = name.trim() || desk.doc.network;
   const target = /\.ya?ml$/.test(typed) ? typed : `${typed}.yaml`;
   const show = (file: string, doc: m.Doc) =>
-    setDesk((now) => ({ ...now, file, doc, saved: JSON.stringify(doc), positions: file === now.file ? now.positions : {}, recordings: {} }));
+    setDesk((now) => ({ ...now, file, doc, saved: JSON.stringify(doc), positions: file === now.file ? now.positions : {}, recordings: file === now.file ? now.recordings : {}, fields: file === now.file ? now.fields : {} }));
   const leave = () => !changed || window.confirm("Discard unsaved changes?");
   const open = (file: string) => {
     if (!leave()) return;
@@ -387,7 +424,7 @@ function FileBar({ desk, setDesk, contents, onRefresh, onProblem, onOpened, undo
     <section className="bar" aria-label="Network file">
       <label>
         Open
-        <select value="" onFocus={onRefresh} onChange={(event) => open(event.target.value)}>
+        <select value={contents?.networks.includes(desk.file) ? desk.file : ""} onFocus={onRefresh} onChange={(event) => open(event.target.value)}>
           <option value="" disabled>
             {contents?.networks.length ? "a network" : "none yet"}
           </option>
@@ -398,21 +435,22 @@ function FileBar({ desk, setDesk, contents, onRefresh, onProblem, onOpened, undo
           ))}
         </select>
       </label>
-      <button onClick={() => leave() && (setDesk(({ parallel, showStages }) => ({ ...BLANK, parallel, showStages })), onOpened())}>New</button>
-      <label>
+      <button className="editing" onClick={() => leave() && (setDesk(({ parallel, showStages }) => ({ ...BLANK, parallel, showStages })), onOpened())}>New</button>
+      <label className="editing">
         File
         <input value={name} placeholder={`${desk.doc.network}.yaml`} onChange={(event) => setName(event.target.value)} />
       </label>
-      <button onClick={() => void save()} disabled={!changed && target === desk.file}>
+      <button className="editing" onClick={() => void save()} disabled={!changed && target === desk.file}>
         Save
       </button>
-      <button className="plain" onClick={undo} title="Ctrl+Z">
+      <button className="plain editing" onClick={undo} title="Ctrl+Z">
         Undo
       </button>
-      <button className="plain" onClick={redo} title="Ctrl+Y or Ctrl+Shift+Z">
+      <button className="plain editing" onClick={redo} title="Ctrl+Y or Ctrl+Shift+Z">
         Redo
       </button>
       {changed && <span className="dim">unsaved changes</span>}
+      <span className="dim only-narrow">Read-only on a small screen</span>
       <span className="grow" />
       {children}
     </section>

@@ -5,6 +5,7 @@ import { Figure } from "../shared/figure";
 import { count, duration } from "../shared/format";
 import { Rows, text } from "../shared/rows";
 import { StatusLight } from "../shared/status";
+import { type Fields, type Inputs, mapping, readsFeeds } from "./input";
 import * as m from "./model";
 import { running, start, steer, type Tuples, tuples, type RunState } from "./server";
 
@@ -37,20 +38,24 @@ interface BarProps {
   doc: m.Doc;
   run: RunState | undefined;
   wrong: boolean;
-  recordings: Record<string, string>;
+  inputs: Inputs;
+  fields: Fields;
+  folders: readonly string[];
   parallel: number;
   onParallel: (parallel: number) => void;
   onRun: (run: RunState) => void;
   onProblem: (problem: Problem) => void;
 }
 
-export function RunBar({ doc, run, wrong, recordings, parallel, onParallel, onRun, onProblem }: BarProps) {
+export function RunBar({ doc, run, wrong, inputs, fields, folders, parallel, onParallel, onRun, onProblem }: BarProps) {
   const [rate, setRate] = useState<number | null>(5);
   const [train, setTrain] = useState(1);
   const status = run?.status ?? "idle";
   const busy = ["starting", "running", "paused", "stopping"].includes(status);
-  const given = (part: "sources" | "tables") => Object.fromEntries(Object.keys(doc[part] ?? {}).map((name) => [name, recordings[`${part}.${name}`] ?? ""]));
-  const begin = (steps: number) => start(doc, { inputs: given("sources"), tables: given("tables"), rate, train, steps, parallel }).then(onRun, onProblem);
+  const isLive = readsFeeds(doc, inputs, folders);
+  const given = (part: "sources" | "tables") => Object.fromEntries(Object.keys(doc[part] ?? {}).map((name) => [name, inputs[`${part}.${name}`] ?? ""]));
+  const columns = isLive ? mapping(doc, fields) : [];
+  const begin = (steps: number) => start(doc, { inputs: given("sources"), tables: given("tables"), rate: isLive ? null : rate, train, steps, parallel, columns }).then(onRun, onProblem);
   const control = (what: "pause" | "resume" | "step" | "stop") => steer(what).then(onRun, onProblem);
   return (
     <section className="bar run-bar" aria-label="Run control">
@@ -77,9 +82,9 @@ export function RunBar({ doc, run, wrong, recordings, parallel, onParallel, onRu
           Stop
         </button>
       )}
-      <label>
+      <label title={isLive ? "Live sources have their own pace." : undefined}>
         Rate
-        <select disabled={busy} value={String(rate)} onChange={(event) => setRate(RATES.find(([, value]) => String(value) === event.target.value)?.[1] ?? null)}>
+        <select disabled={busy || isLive} value={String(rate)} onChange={(event) => setRate(RATES.find(([, value]) => String(value) === event.target.value)?.[1] ?? null)}>
           {RATES.map(([title, value]) => (
             <option key={title} value={String(value)}>
               {title}
@@ -89,7 +94,7 @@ export function RunBar({ doc, run, wrong, recordings, parallel, onParallel, onRu
       </label>
       <label title="The number of tuples that arrive together. A step takes one train from each source.">
         Train
-        <input type="number" min={1} step={1} disabled={busy} value={train} onChange={(event) => setTrain(Math.max(1, Math.round(Number(event.target.value) || 1)))} />
+        <input type="number" min={1} step={1} disabled={busy || isLive} value={train} onChange={(event) => setTrain(Math.max(1, Math.round(Number(event.target.value) || 1)))} />
       </label>
       <label title="The number of partitions in which boxes with a key run. A new stage begins where keys change.">
         Partitions

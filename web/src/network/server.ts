@@ -6,6 +6,8 @@ import type { Columns, Doc, Shape } from "./model";
 export interface WorkspaceContents {
   networks: string[];
   recordings: string[];
+  /** folders with files of tuples, which a source may follow */
+  folders: string[];
   operators: Shape[];
   awake: boolean;
 }
@@ -48,6 +50,23 @@ export interface Drop {
   share: number;
   dropped: number;
 }
+/** What a box costs and remembers now. */
+export interface BoxWeight {
+  /** of the time of all boxes */
+  share: number;
+  /** of the time, how much it works */
+  busy: number | null;
+  rows: number;
+  bytes: number;
+}
+/** The same over time. */
+export interface BoxHistory {
+  at: number[];
+  busy: (number | null)[];
+  rows: number[];
+  bytes: number[];
+  delay: (number | null)[];
+}
 export interface RunState {
   status: Status;
   error: string;
@@ -57,6 +76,8 @@ export interface RunState {
   steps_left: number;
   batches: number;
   queues: Record<string, number>;
+  is_live: boolean;
+  boxes: Record<string, BoxWeight>;
   arcs: Record<string, Flow>;
   outputs: Record<string, Flow>;
   drops: Drop[];
@@ -65,6 +86,9 @@ export interface Tuples {
   columns: string[];
   rows: unknown[][];
 }
+export interface Preview extends Tuples {
+  types: Columns;
+}
 export interface RunOptions {
   inputs: Record<string, string>;
   tables: Record<string, string>;
@@ -72,6 +96,8 @@ export interface RunOptions {
   train: number;
   steps: number;
   parallel: number;
+  /** of feeds: the field behind a column */
+  columns: string[];
 }
 
 const at = (path: string, query: Record<string, string> = {}) => `/api/network/${path}?${new URLSearchParams(query)}`;
@@ -87,4 +113,6 @@ export const running = () => get<RunState>(at("run"));
 export const start = (document: Doc, options: RunOptions) => post<RunState>(at("run/start"), { document, ...options });
 export const steer = (what: "pause" | "resume" | "step" | "stop") => post<RunState>(at(`run/${what}`));
 export const shed = (shares: Record<string, number>) => put<RunState>(at("run/shed"), { shares });
+export const history = (box: string) => get<BoxHistory>(at("run/history", { box }));
+export const preview = (source: string) => post<Preview>(at("preview"), { source, last: 50 });
 export const tuples = (kind: "arc" | "end", name: string) => get<Tuples>(at("run/tuples", { kind, name }));

@@ -40,6 +40,8 @@ export interface Framed {
 }
 export interface Frame {
   stage: Stage;
+  /** the line of the layout; a stage that wraps has a frame in each of its lines */
+  line: number;
   x: number;
   y: number;
   width: number;
@@ -48,15 +50,17 @@ export interface Frame {
 
 const [AROUND, LABEL] = [18, 30];
 
-/** A frame around the drawn boxes of each stage. */
-export function framesOf(doc: m.Doc, stages: readonly Stage[], of: StageOf, drawn: readonly Framed[], width: number): Frame[] {
+/** A frame around the drawn boxes of each stage, in each line of the layout. */
+export function framesOf(doc: m.Doc, stages: readonly Stage[], of: StageOf, drawn: readonly Framed[], lines: Readonly<Record<string, number>>, width: number): Frame[] {
   return stages.flatMap((stage) => {
-    const inside = drawn.filter(({ id }) => stageOfSpot(doc, id, of) === stage.stage);
-    if (!inside.length) return [];
-    const left = Math.min(...inside.map(({ position }) => position.x)) - AROUND;
-    const top = Math.min(...inside.map(({ position }) => position.y)) - LABEL;
-    const right = Math.max(...inside.map(({ position, measured }) => position.x + (measured?.width ?? width))) + AROUND;
-    const bottom = Math.max(...inside.map(({ position, measured }) => position.y + (measured?.height ?? 68))) + AROUND;
-    return [{ stage, x: left, y: top, width: right - left, height: bottom - top }];
+    const all = drawn.filter(({ id }) => stageOfSpot(doc, id, of) === stage.stage);
+    return [...new Set(all.map(({ id }) => lines[id] ?? 0))].sort((a, b) => a - b).map((line) => {
+      const inside = all.filter(({ id }) => (lines[id] ?? 0) === line);
+      const left = Math.min(...inside.map(({ position }) => position.x)) - AROUND;
+      const top = Math.min(...inside.map(({ position }) => position.y)) - LABEL;
+      const right = Math.max(...inside.map(({ position, measured }) => position.x + (measured?.width ?? width))) + AROUND;
+      const bottom = Math.max(...inside.map(({ position, measured }) => position.y + (measured?.height ?? 68))) + AROUND;
+      return { stage, line, x: left, y: top, width: right - left, height: bottom - top };
+    });
   });
 }

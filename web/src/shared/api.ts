@@ -38,8 +38,8 @@ export async function get<T>(path: string): Promise<T> {
   return (await (await request(path)).json()) as T;
 }
 
-export async function bytes(path: string): Promise<ArrayBuffer> {
-  return (await request(path)).arrayBuffer();
+export async function bytes(path: string, init?: RequestInit): Promise<ArrayBuffer> {
+  return (await request(path, init)).arrayBuffer();
 }
 
 async function send<T>(method: string, path: string, body: unknown): Promise<T> {

@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { clock } from "./format";
+import { saveFile } from "./saving";
 import { colour, useTheme } from "./theme";
 
 export interface Line {
@@ -37,7 +38,18 @@ interface Props {
 
 const TIMES = [1, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 21600, 86400];
 const NONE: readonly number[] = [];
+/** The width of a letter of a label, in pixels. */
+const LETTER = 6.8;
 const plain = (v: number): string => (Math.abs(v) >= 1000 ? `${+(v / 1000).toFixed(1)}k` : `${+v.toFixed(2)}`);
+
+/** The labels of an axis, which begin at their ticks; one that would not fit is left out. */
+function fitLabels(u: uPlot, splits: readonly number[], format: (value: number) => string): string[] {
+  const end = u.width - 2;
+  return splits.map((value) => {
+    const label = format(value);
+    return u.bbox.left / devicePixelRatio + u.valToPos(value, "x") + LETTER * label.length > end ? "" : label;
+  });
+}
 
 function drawMarks(u: uPlot, marks: readonly number[]): void {
   u.ctx.save();
@@ -73,14 +85,6 @@ export function toCsv(x: readonly number[], lines: readonly Line[], values: Prop
   return [head, ...x.map((at, i) => [at, ...values.map((column) => column[i] ?? "")].join(","))].join("\n") + "\n";
 }
 
-function download(name: string, text: string): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(link.href);
-}
-
 export function Chart({ title, unit, x, lines, values, height = 128, format = plain, limit, bare, marks = NONE, number = false, range, onRange }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(undefined);
@@ -111,7 +115,7 @@ export function Chart({ title, unit, x, lines, values, height = 128, format = pl
         cursor: { y: false, points: { size: 5 }, sync: { key: "time", setSeries: false }, drag: { x: report.current !== undefined, y: false, setScale: false } },
         scales: { x: { time: false }, y: { range: (_u, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, limit ?? 0, 1e-3) * 1.1] } },
         axes: [
-          { ...axis, size: 22, gap: 2, space: 60, align: 1, ...(number ? { values: (_u: uPlot, splits: number[]) => splits.map(plain) } : { incrs: TIMES, values: (_u: uPlot, splits: number[]) => splits.map(clock) }) },
+          { ...axis, size: 22, gap: 2, space: 60, align: 1, ...(number ? {} : { incrs: TIMES }), values: (u: uPlot, splits: number[]) => fitLabels(u, splits, number ? plain : clock) },
           { ...axis, size: 44, gap: 4, space: 26, values: (_u, splits) => splits.map(format) },
         ],
         series: [{}, ...lines.map((line) => ({ label: line.label, show: !hidden.has(line.label), stroke: line.colour, width: line.width ?? 1.5, points: { show: false }, spanGaps: true, ...(line.dash ? { dash: line.dash } : {}), ...(line.fill ? { fill: line.fill } : {}) }))],
@@ -181,7 +185,7 @@ export function Chart({ title, unit, x, lines, values, height = 128, format = pl
             all
           </button>
         )}
-        <button type="button" className="plain" onClick={() => download(`${title}.csv`, toCsv(part.x, lines, part.values))} aria-label={`Download ${title} as CSV`} title="Download as CSV">
+        <button type="button" className="plain" onClick={() => saveFile(`${title}.csv`, toCsv(part.x, lines, part.values), "text/csv")} aria-label={`Download ${title} as CSV`} title="Download as CSV">
           ↓
         </button>
       </figcaption>

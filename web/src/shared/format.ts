@@ -26,6 +26,14 @@ export function bytes(n: number): string {
   return `${(n / 1000 ** power).toFixed(power ? 1 : 0)} ${units[power]}`;
 }
 
+const DAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+
+/** Unix time with the day of the week, in UTC. */
+export function utc(seconds: number): string {
+  const at = new Date(seconds * 1000);
+  return `${DAYS[at.getUTCDay()]} ${at.toISOString().slice(0, 19).replace("T", " ")}`;
+}
+
 /** Unix time as local time; without the date if it is today. */
 export function instant(seconds: number): string {
   const at = new Date(seconds * 1000);

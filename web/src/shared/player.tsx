@@ -16,13 +16,15 @@ interface Props {
   /** the share of the timeline that is available */
   filled?: number;
   disabled?: boolean;
+  /** what stands over the timeline, such as a histogram */
+  above?: ReactNode;
   onPlay: () => void;
   onSpeed: (speed: number) => void;
   onSeek: (value: number) => void;
   children: ReactNode;
 }
 
-export function Player({ playing, verb, speed, speeds, line, min, max, value, valueText, filled = 1, disabled = false, onPlay, onSpeed, onSeek, children }: Props) {
+export function Player({ playing, verb, speed, speeds, line, min, max, value, valueText, filled = 1, disabled = false, above, onPlay, onSpeed, onSeek, children }: Props) {
   const label = playing ? "Pause" : verb;
   return (
     <section className="player" aria-label="Time">
@@ -37,6 +39,7 @@ export function Player({ playing, verb, speed, speeds, line, min, max, value, va
         ))}
       </select>
       <div className="line">
+        {above}
         <i style={{ width: `${100 * filled}%` }} />
         <input type="range" aria-label={line} aria-valuetext={valueText} min={min} max={max} step={1} value={value} disabled={disabled} onChange={(event) => onSeek(Number(event.target.value))} />
       </div>

@@ -1,5 +1,6 @@
 // The trajectories API, and the movement of all vehicles in chunks of time.
 import { bytes, get, post, type Problem } from "../shared/api";
+import { floats, ints, unpack } from "../shared/arrays";
 
 export interface Vehicle {
   licence: string;
@@ -70,21 +71,6 @@ export interface Movement {
 
 const at = (path: string, query: Record<string, string | number> = {}) =>
   `/api/trajectories${path}?${new URLSearchParams(Object.entries(query).map(([key, value]) => [key, String(value)]))}`;
-
-/** The layout of packed arrays: their number, their lengths, then each of them aligned to eight bytes. */
-function unpack(buffer: ArrayBuffer): { at: number; length: number }[] {
-  const head = new Uint32Array(buffer, 0, 1);
-  const lengths = new Uint32Array(buffer, 4, head[0] ?? 0);
-  let place = align(4 + 4 * lengths.length);
-  return [...lengths].map((length) => {
-    const part = { at: place, length };
-    place = align(place + 4 * length);
-    return part;
-  });
-}
-const align = (place: number): number => Math.ceil(place / 8) * 8;
-const ints = (buffer: ArrayBuffer, part: { at: number; length: number } | undefined) => new Int32Array(buffer, part?.at ?? 0, part?.length ?? 0);
-const floats = (buffer: ArrayBuffer, part: { at: number; length: number } | undefined) => new Float32Array(buffer, part?.at ?? 0, part?.length ?? 0);
 
 /** URLs that depend on the selection. */
 export const dataSets = at("");
@@ -184,12 +170,6 @@ export class Places {
   }
 }
 
-const two = (n: number): string => String(n).padStart(2, "0");
-const DAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
-export function instant(seconds: number): string {
-  const d = new Date(seconds * 1000);
-  return `${DAYS[d.getUTCDay()]} ${d.getUTCFullYear()}-${two(d.getUTCMonth() + 1)}-${two(d.getUTCDate())} ${two(d.getUTCHours())}:${two(d.getUTCMinutes())}:${two(d.getUTCSeconds())}`;
-}
 export const forInput = (seconds: number): string => new Date(seconds * 1000).toISOString().slice(0, 19);
 export const fromInput = (text: string): number => Date.parse(`${text}Z`) / 1000;
 export const kilometres = (metres: number): string => `${(metres / 1000).toFixed(metres < 10000 ? 2 : 1)} km`;

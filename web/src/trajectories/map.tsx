@@ -2,6 +2,7 @@
 import { type PointerEvent, useEffect, useRef } from "react";
 import { sharpened } from "../shared/canvas";
 import { colour, useTheme } from "../shared/theme";
+import { drawScale, View } from "../shared/view";
 import { type DataSet, type Film, type Line, type Movement, Places, type Streets } from "./data";
 
 export interface Clock {
@@ -29,35 +30,6 @@ interface Props {
   marked: ReadonlySet<number>;
   points: Line;
   lines: Line[];
-}
-
-/** Metres to pixels. */
-class View {
-  x = 0;
-  y = 0;
-  scale = 1;
-  constructor(readonly box: DataSet["box"]) {}
-  fit(width: number, height: number): void {
-    const [x0, y0, x1, y1] = this.box;
-    this.scale = 0.92 * Math.min(width / Math.max(1, x1 - x0), height / Math.max(1, y1 - y0));
-    this.x = (x0 + x1) / 2 - width / 2 / this.scale;
-    this.y = (y0 + y1) / 2 + height / 2 / this.scale;
-  }
-  px = (x: number): number => (x - this.x) * this.scale;
-  py = (y: number): number => (this.y - y) * this.scale;
-  metres = (px: number, py: number): [number, number] => [this.x + px / this.scale, this.y - py / this.scale];
-  /** Show what a link shows; returns whether it is anything. */
-  restore([x, y, scale]: readonly number[]): boolean {
-    if (x === undefined || y === undefined || !scale || scale <= 0) return false;
-    [this.x, this.y, this.scale] = [x, y, Math.min(20, Math.max(1e-4, scale))];
-    return true;
-  }
-  zoom(px: number, py: number, by: number): void {
-    const [x, y] = this.metres(px, py);
-    this.scale = Math.min(20, Math.max(1e-4, this.scale * by));
-    this.x = x - px / this.scale;
-    this.y = y + py / this.scale;
-  }
 }
 
 export function JourneyMap(props: Props) {
@@ -151,8 +123,7 @@ export function JourneyMap(props: Props) {
   const move = (dx: number, dy: number) => {
     const v = view.current;
     if (!v) return;
-    v.x -= dx / v.scale;
-    v.y += dy / v.scale;
+    v.move(dx, dy);
     moved();
   };
   return (
@@ -253,26 +224,7 @@ function drawStreets(c: CanvasRenderingContext2D, v: View, streets: Streets, ink
     c.stroke();
   }
   c.globalAlpha = 1;
-  drawScale(c, v, ink);
-}
-
-/** The length of about a hundred pixels. */
-function drawScale(c: CanvasRenderingContext2D, v: View, ink: Ink): void {
-  const ten = 10 ** Math.floor(Math.log10(140 / v.scale));
-  const metres = ([5, 2].find((n) => n * ten * v.scale <= 140) ?? 1) * ten;
-  const [right, y] = [c.canvas.clientWidth - 16, c.canvas.clientHeight - 16];
-  const left = right - metres * v.scale;
-  c.strokeStyle = c.fillStyle = ink.main;
-  c.lineWidth = 1.5;
-  c.beginPath();
-  c.moveTo(left, y - 5);
-  c.lineTo(left, y);
-  c.lineTo(right, y);
-  c.lineTo(right, y - 5);
-  c.stroke();
-  c.font = "12px 'Overpass Mono Variable', monospace";
-  c.textAlign = "center";
-  c.fillText(metres < 1000 ? `${metres} m` : `${metres / 1000} km`, (left + right) / 2, y - 8);
+  drawScale(c, v.scale, ink.main);
 }
 
 function trace(c: CanvasRenderingContext2D, v: View, line: Line): void {

@@ -3,14 +3,14 @@ import "./trajectories.css";
 import { type FormEvent, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import type { Problem } from "../shared/api";
 import { Figure } from "../shared/figure";
-import { count } from "../shared/format";
+import { count, utc as instant } from "../shared/format";
 import { useFresh } from "../shared/fresh";
 import { formatPoints, numbers, parsePoints, short, useNumberParam } from "../shared/link";
 import { Empty, ErrorNote } from "../shared/notes";
 import { Player } from "../shared/player";
 import { param, setParams, useParam } from "../shared/router";
 import { Rows, text } from "../shared/rows";
-import { type Answer, answer, type DataSet, dataSet, dataSets, Film, forInput, fromInput, type History, history, instant, kilometres, lasting, type Line, type Stay, type Streets, streets, who } from "./data";
+import { type Answer, answer, type DataSet, dataSet, dataSets, Film, forInput, fromInput, type History, history, kilometres, lasting, type Line, type Stay, type Streets, streets, who } from "./data";
 import { type Clock, JourneyMap } from "./map";
 
 export function TrajectoriesPage() {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import shutil
 import threading
 import time
 import warnings
@@ -36,7 +35,8 @@ from slipstream._network.schemas import check
 from slipstream._spark import session, workers
 from slipstream._spark.shipping import ship
 from slipstream._tools import durations
-from slipstream._tools.files.locations import local
+from slipstream._tools.files.locations import text_of, to_path
+from slipstream._tools.files.remote_paths import remove_tree
 from slipstream._tools.progress import silent
 
 if TYPE_CHECKING:
@@ -68,14 +68,14 @@ class Job:
     ['slow', 'notifications', 'alerts', 'balances', 'expenditures', 'travel_times', 'toll_rejects']
     """
 
-    folder: str | Path  # a path, or file:///PATH
+    folder: str | Path  # a path, or file:///PATH, s3://BUCKET/PATH, hdfs://HOST:PORT/PATH
     _outputs: Mapping[str, Stream] = field(default_factory=dict, repr=False)
     _to: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
     _own: Mapping[str, tuple[Destination, ...]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.folder, str):
-            object.__setattr__(self, "folder", local(self.folder))
+            object.__setattr__(self, "folder", text_of(self.folder))
 
     @property
     def outputs(self) -> list[str]:
@@ -241,7 +241,7 @@ class Job:
 
     def _find_resumed(self, network: Network, settings: Settings) -> Execution | None:
         """Return the job that has begun in the folder, if it is the same one."""
-        folder = Path(self.folder).absolute()
+        folder = to_path(self.folder).absolute()
         if not (folder / FILE).is_file():
             return None
         before = (folder / FILE).read_text(encoding="utf-8")
@@ -266,7 +266,7 @@ class Job:
         return made
 
     def _lay_out(self, network: Network, settings: Settings, parallel: int | None) -> Execution:
-        folder = Path(self.folder).absolute()
+        folder = to_path(self.folder).absolute()
         found = origins(self._outputs.values())
         ready = {name: o.feed(folder / GIVEN, settings) for name, o in found.items() if not o.is_copied}
         for feed in ready.values():
@@ -281,7 +281,7 @@ class Job:
             return Execution.on_feeds(folder, network, feeds, parallel=parallel or 1, to=self._to)
         except BaseException:
             if not was_there:
-                shutil.rmtree(folder, ignore_errors=True)
+                remove_tree(folder)
             raise
 
     def _repr_html_(self) -> str:

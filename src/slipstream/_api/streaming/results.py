@@ -27,7 +27,7 @@ from slipstream._network.running import output_results
 from slipstream._runtime import job
 from slipstream._runtime.watching import status
 from slipstream._spark import session
-from slipstream._tools.files.locations import local
+from slipstream._tools.files.locations import to_path
 from slipstream._tools.html_table import table
 from slipstream._tools.strict_json import parse_json
 from slipstream._trajectories.data import Data
@@ -95,7 +95,7 @@ def open(folder: str | Path) -> Results:
     slipstream._errors.BadArgument: nowhere: not the folder of a job.
     Give the --out folder of a job.
     """
-    place = Path(local(folder) if isinstance(folder, str) else folder)
+    place = to_path(folder)
     if Data.is_at(place):
         raise BadArgument(
             f"{place}: trajectories, not the folder of a job.", hint="ss.Trips.read opens them.", code="wrong-file-type"

@@ -201,7 +201,7 @@ class Trips:
 
     def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
         """Return a Spark DataFrame; :mod:`slipstream.functions` has the operators on its moving points."""
-        from pyspark.errors import AnalysisException, ParseException
+        from pyspark.errors import AnalysisException, IllegalArgumentException, ParseException
 
         spark = session.adopt(spark)
         rows = self._of.to_spark(spark)
@@ -210,7 +210,7 @@ class Trips:
         for condition in self._conditions:
             try:
                 rows = rows.where(condition)
-            except (AnalysisException, ParseException) as error:
+            except (AnalysisException, IllegalArgumentException, ParseException) as error:
                 raise BadArgument(
                     f"where({condition!r}): {str(error).splitlines()[0]}",
                     hint=f"Columns: {', '.join(rows.columns)}.",

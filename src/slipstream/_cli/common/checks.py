@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from slipstream._errors import BadArgument
+from slipstream._tools.files.locations import to_path
 from slipstream._tools.files.staging import check_makeable, check_new
 
 __all__ = ["check_folder", "check_new", "check_there", "check_writable"]
@@ -23,7 +24,7 @@ def check_there(*paths: Path | str | None, option: str = "", what: str = "file o
     slipstream._errors.BadArgument: --input no/a, no/b: no such file or folder.
     """
     is_there = _is_file if what == "file" else _is_there
-    if missing := [str(path) for path in paths if path is not None and not is_there(Path(path))]:
+    if missing := [str(path) for path in paths if path is not None and not is_there(to_path(path))]:
         label = f"{option} " if option else ""
         raise BadArgument(
             f"{label}{', '.join(missing)}: no such {what}.", hint=hint, code="no-such-file", found=missing

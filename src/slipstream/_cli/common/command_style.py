@@ -18,6 +18,7 @@ from slipstream._cli.common import configuration, verbosity
 from slipstream._cli.common.help_tables import help_tables
 from slipstream._cli.common.usage import UsageError
 from slipstream._errors import BadArgument, Place
+from slipstream._tools.files.locations import to_path
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -91,11 +92,22 @@ class Command(TyperCommand):
             ) from error
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command with the lists of the configuration file before those of the command line."""
+        """Run the command with the lists of the configuration file before those of the command line.
+
+        Paths that were URIs of stores become such again.
+        """
         for name, values in configuration.current().lists.items():
             if name in ctx.params:
                 ctx.params[name] = [*values, *(ctx.params[name] or ())]
+        ctx.params = {name: _revive(value) for name, value in ctx.params.items()}
         return super().invoke(ctx)
+
+
+def _revive(value: Any) -> Any:
+    """Typer makes a local path of every URI."""
+    if isinstance(value, list | tuple):
+        return type(value)(map(_revive, value))
+    return to_path(value) if isinstance(value, Path) else value
 
 
 def _restyle(parameter: Any) -> Any:

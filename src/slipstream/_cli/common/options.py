@@ -91,7 +91,8 @@ Metrics = Annotated[
         "--metrics",
         callback=_set_metrics,
         metavar="WHERE",
-        help="Metrics for Prometheus while the job runs: a PORT or HOST:PORT to serve them at, or a FILE.prom.",
+        help="Metrics while the job runs. For Prometheus: a PORT or HOST:PORT to serve them at, or a FILE.prom. For "
+        "OpenTelemetry: otlp:http://HOST:4318.",
     ),
 ]
 

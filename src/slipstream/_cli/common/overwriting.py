@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from slipstream._errors import BadArgument
+from slipstream._tools.files.remote_paths import RemotePath
 from slipstream._tools.files.staging import temporary_sibling
 
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing --out.")]
@@ -71,7 +72,9 @@ def _check_ours(out: Path, marks: tuple[str, ...]) -> None:
 
 def remove(path: Path) -> None:
     """Delete a file or a folder."""
-    if path.is_dir():
+    if isinstance(path, RemotePath):
+        path.remove_tree()
+    elif path.is_dir():
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)

@@ -12,6 +12,7 @@ from slipstream._cli.common.input_options import Reading
 from slipstream._cli.common.options import check_rejects, start_spark
 from slipstream._errors import BadArgument
 from slipstream._io.formats.encodings import TEXT, guess_encoding
+from slipstream._tools.files.locations import local
 
 if TYPE_CHECKING:
     from slipstream._linear_road.job.engine import Settings
@@ -98,7 +99,7 @@ def run_job(
     from slipstream._feeds.run import Run
     from slipstream._linear_road.job import engine
 
-    path = Path(input_)
+    path = Path(local(input_))
     run = Run.open(path) if (path / "manifest.json").exists() else None
     if settings.history is not None:
         Run.open(settings.history)

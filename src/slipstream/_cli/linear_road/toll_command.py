@@ -43,6 +43,7 @@ from slipstream._cli.common.toll_jobs import (
 from slipstream._errors import BadArgument
 from slipstream._io.kafka_client import Topic
 from slipstream._spark import session
+from slipstream._tools.files.locations import is_remote
 from slipstream._tools.files.staging import check_makeable
 
 #: the destination that is not a topic
@@ -118,7 +119,7 @@ def toll(
             metavar="FILE", help="A file of CREATE PATTERN and CREATE QUERY over car, evaluated at every report."
         ),
     ] = None,
-    text: Annotated[bool, typer.Option(help="Also write output.csv and rejects.csv.")] = True,
+    text: Annotated[bool, typer.Option(help="Also write output.csv and rejects.csv, except in a store.")] = True,
     batch_seconds: BatchSeconds = 60,
     compact_every: CompactEvery = 500,
     parallel: Parallel = 0,
@@ -181,7 +182,7 @@ def toll(
         until=until,
         batch_seconds=batch_seconds,
         silence=silence,
-        text=text,
+        text=text and not is_remote(out),
         compact_every=compact_every,
         parallel=parallel,
         history=history,
@@ -195,7 +196,7 @@ def toll(
     clear_job(out, overwrite)
     summary = run_job(input_, multiply, out, settings, master, conf)
     show(_flatten(summary), as_json=as_json, title=f"Tolled into {out}")
-    check_rejects_of(summary, out, max_rejects, text=text)
+    check_rejects_of(summary, out, max_rejects, text=settings.text)
 
 
 def _check_files(history: Path | None, queries: Path | None, cache: Path | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +14,7 @@ from slipstream._cli.common.input_options import Reading
 from slipstream._cli.common.user_functions import load_functions
 from slipstream._errors import MALFORMED, BadArgument
 from slipstream._io.required_inputs import check_given
+from slipstream._tools.files.locations import local
 from slipstream._tools.progress import say
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def parse_destinations(given: list[str] | None) -> dict[str, list[str]]:
 
 def parse_paths(option: str, given: list[str] | None) -> dict[str, Path]:
     """Parse NAME=FILE options, with paths."""
-    return {name: Path(path) for name, path in parse_pairs(option, given).items()}
+    return {name: Path(local(path)) for name, path in parse_pairs(option, given).items()}
 
 
 def is_feed(where: str, *, follow: bool, mapped: bool = False) -> bool:
@@ -168,7 +169,7 @@ def is_feed(where: str, *, follow: bool, mapped: bool = False) -> bool:
     """
     if follow or where.startswith(("kafka:", "tcp:")):
         return True
-    path = Path(where)
+    path = Path(local(where))
     is_run = (path / "manifest.json").exists()
     return not is_run and (mapped or path.is_dir())
 
@@ -191,47 +192,18 @@ def check_inputs(file: Path, given: Mapping[str, str]) -> None:
 
 def make_feeds(network: Network, given: Mapping[str, str], reading: Reading) -> dict[str, Feed]:
     """Return the feeds that --input names, one for each source."""
-    from slipstream._io.formats.decoding import parse_columns
-    from slipstream._io.named_feeds import make_feed
-    from slipstream._io.outputs import REJECTS
+    from slipstream._network.running.source_feeds import open_feeds
 
-    check_given(network.name, "--input", "source", [source.name for source in network.sources], given)
-    if any(end.name == REJECTS for end in network.ends):
-        raise BadArgument(
-            f"network {network.name}: an output is named {REJECTS}.",
-            hint="Rename it: a job on a feed has an output of that name.",
-            code="bad-name",
-            found=REJECTS,
-        )
-    columns = {source.name: parse_columns(reading.columns, source.name, source.schema) for source in network.sources}
-    _check_columns(network, reading.columns, {name for mapping in columns.values() for name in mapping})
-    return {
-        source.name: make_feed(
-            given[source.name],
-            source.schema,
-            encoding=reading.format,
-            columns=columns[source.name],
-            fields=reading.fields,
-            follow=reading.follow,
-            settings=reading.kafka,
-            definition=reading.definition,
-        )
-        for source in network.sources
-    }
-
-
-def _check_columns(network: Network, given: Sequence[str], used: set[str]) -> None:
-    """Refuse --columns for a column that no source has."""
-    for pair in (pair.strip() for text in given for pair in text.split(",")):
-        column = pair.partition("=")[0].rpartition(".")[2]
-        if column not in used:
-            raise BadArgument(
-                f"--columns {pair}: no source has a column {column!r}.",
-                hint=" ".join(f"{s.name} has: {', '.join(s.schema)}." for s in network.sources),
-                code="unknown-column",
-                found=column,
-                expected=sorted({name for source in network.sources for name in source.schema}),
-            )
+    return open_feeds(
+        network,
+        given,
+        reading.columns,
+        encoding=reading.format,
+        fields=reading.fields,
+        follow=reading.follow,
+        settings=reading.kafka,
+        definition=reading.definition,
+    )
 
 
 def load_network(file: Path, functions: Path | None) -> Network:

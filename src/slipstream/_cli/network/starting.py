@@ -28,6 +28,7 @@ from slipstream._cli.network.network_options import (
     sample_feeds,
 )
 from slipstream._errors import BadArgument
+from slipstream._tools.files.locations import local
 from slipstream._tools.files.staging import check_makeable
 from slipstream._tools.progress import Advance, bar, say
 
@@ -136,7 +137,7 @@ def prepare(options: ParsedOptions, network: Network, before: Execution | None) 
     feeds = make_feeds(network, options.inputs, options.reading) if options.is_live else {}
     for feed in feeds.values():
         warn_of_empty_columns(feed)
-    files = {name: Path(where) for name, where in options.inputs.items()}
+    files = {name: Path(local(where)) for name, where in options.inputs.items()}
     recorded = {} if before or options.is_live else read_inputs(network, files)
     stored = read_stored_tables(before.network if before else network, options.tables)
     _check_parallel(options.parallel, before)

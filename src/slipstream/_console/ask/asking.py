@@ -206,7 +206,7 @@ def _explain(error: Exception, *, was_cancelled: bool) -> Exception:
     if isinstance(error, SlipstreamError):
         return error
     condition = getattr(error, "getCondition", lambda: None)()
-    if type(error).__name__ in ("AnalysisException", "ParseException"):
+    if type(error).__name__ in ("AnalysisException", "IllegalArgumentException", "ParseException"):
         return BadInput(_first_sentence(str(error)), hint="Correct the query.", code="bad-expression", found=condition)
     return translate_error(error) or error
 

@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 from slipstream._console.errors import Conflict, RequestBody, Whole
 from slipstream._console.jobs.commands import LIVE, option
 from slipstream._console.networks import network_files
-from slipstream._console.workspace import Workspace, is_closed, pick
+from slipstream._console.workspace import Workspace, pick
 from slipstream._errors import BadArgument, BadInput
 
 Name = Annotated[str, Field(min_length=1, max_length=300)]
@@ -92,12 +92,7 @@ def _with_numbers_as_text(body: dict[Any, Any]) -> dict[Any, Any]:
 def list_inputs(workspace: Workspace) -> dict[str, Path]:
     """Return what a job can read, by name: runs, files of tuples, and folders of such files."""
     files = network_files.files(workspace, (*network_files.RECORDINGS, *_FEEDS))
-    folders = {
-        workspace.name(path.parent): path.parent
-        for path in files.values()
-        if path.parent not in workspace.roots and not is_closed(path.parent)
-    }
-    return files | folders | workspace.runs()
+    return files | network_files.folders_of(files, workspace) | workspace.runs()
 
 
 def choose_folder(wanted: JobSpecification, workspace: Workspace) -> tuple[str, Path]:

@@ -19,6 +19,7 @@ from pyarrow import csv
 from slipstream._console.errors import Conflict, NotFound
 from slipstream._console.workspace import Workspace, is_closed, pick, plain_files
 from slipstream._errors import BadInput
+from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import FIELDS
 
 _MOST = 2000
@@ -59,6 +60,20 @@ def recordings(workspace: Workspace) -> dict[str, Path]:
     return files(workspace, RECORDINGS) | workspace.runs()
 
 
+def folders_of(found: dict[str, Path], workspace: Workspace) -> dict[str, Path]:
+    """Return the folders that contain files, by name: a feed may follow one."""
+    return {
+        workspace.name(path.parent): path.parent
+        for path in found.values()
+        if path.parent not in workspace.roots and not is_closed(path.parent)
+    }
+
+
+def folders(workspace: Workspace) -> dict[str, Path]:
+    """Return the folders with files of tuples, by name."""
+    return folders_of(files(workspace, RECORDINGS), workspace)
+
+
 def network(workspace: Workspace, name: str) -> Path:
     """Return the network file with a name."""
     return pick(networks(workspace), name, "network", "`slipstream network --help` explains the file format.")
@@ -96,22 +111,33 @@ def columns(path: Path) -> dict[str, str]:
     """Return the columns of a recording and their types in a network, inferred from its first rows."""
     if path.is_dir():
         return dict.fromkeys(FIELDS, "bigint")
+    return types(read_first(path))
+
+
+def read_first(path: Path, most: int = 1) -> pa.Table:
+    """Return the first tuples of a file, or of the first minute of a run."""
     try:
-        schema = _schema(path)
+        if path.is_dir():
+            run = Run.open(path)
+            return run.tuples(list(run.minutes)[:1]).slice(0, most)
+        return _read_batch(path, most).slice(0, most)
     except (pa.ArrowException, OSError) as error:
         raise BadInput(
             f"{path.name}: {str(error).splitlines()[0]}", hint="Fix the file.", code="unreadable-file"
         ) from error
-    return {field.name: _type(field.type) for field in schema}
 
 
-def _schema(path: Path) -> pa.Schema:
+def _read_batch(path: Path, most: int) -> pa.Table:
     if path.suffix == ".parquet":
-        return pq.read_schema(path)
-    if path.suffix == ".csv":
-        with csv.open_csv(path) as reader:
-            return reader.schema
-    return pj.open_json(path).schema
+        with pq.ParquetFile(path) as file:
+            return pa.Table.from_batches(islice(file.iter_batches(batch_size=most), 1), file.schema_arrow)
+    with csv.open_csv(path) if path.suffix == ".csv" else pj.open_json(path) as reader:
+        return pa.Table.from_batches(islice(reader, 1), reader.schema)
+
+
+def types(table: pa.Table) -> dict[str, str]:
+    """Return the columns of a table with their types in a network."""
+    return {field.name: _type(field.type) for field in table.schema}
 
 
 def _type(found: pa.DataType) -> str:

@@ -9,23 +9,27 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from slipstream._console.errors import Conflict, NotFound
+from slipstream._console.errors import Conflict, NotFound, refusing
 from slipstream._console.networks import network_drafts, network_files
+from slipstream._console.networks.source_previews import find_input, is_followed
 from slipstream._console.workspace import Workspace
 from slipstream._errors import BadArgument, SlipstreamError
 from slipstream._io.control_file import PAUSE
 from slipstream._network import yaml_files
 from slipstream._network.algebra import Network
 from slipstream._network.boxes.tolls.toll import Toll
+from slipstream._network.quality.box_loads import BOXES, SPAN, BoxWork
 from slipstream._network.running.driving import drive
 from slipstream._network.running.recordings import read_table
 from slipstream._network.running.run_folder import ALL, Execution
+from slipstream._network.running.source_feeds import open_feeds
 from slipstream._spark import session
 
 if TYPE_CHECKING:
@@ -37,6 +41,8 @@ Status = Literal["idle", "starting", "running", "paused", "stopping", "stopped",
 _REST = 0.05
 #: seconds over which rates are averaged
 _RECENT = 5.0
+#: lines with loads that are shown over time
+_SHOWN_LOADS = 150
 _BUSY = ("starting", "running", "stopping")
 
 
@@ -67,6 +73,27 @@ class DropPoint:
 
 
 @dataclass(frozen=True)
+class BoxWeight:
+    """What a box costs and remembers now."""
+
+    share: float  # of the time of all boxes
+    busy: float | None  # share of the time that it works; None if that is not known yet
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class BoxHistory:
+    """What a box cost and remembered over time, and how much input waited."""
+
+    at: list[float] = field(default_factory=list)  # seconds of the Unix clock
+    busy: list[float | None] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+    bytes: list[int] = field(default_factory=list)
+    delay: list[float | None] = field(default_factory=list)  # the longest delay of an output, in seconds
+
+
+@dataclass(frozen=True)
 class RunState:
     """The state of the run, for the page."""
 
@@ -78,6 +105,8 @@ class RunState:
     steps_left: int = 0
     batches: int = 0
     queues: dict[str, int] = field(default_factory=dict)
+    is_live: bool = False  # whether it reads feeds
+    boxes: dict[str, BoxWeight] = field(default_factory=dict)
     arcs: dict[str, Flow] = field(default_factory=dict)
     outputs: dict[str, Flow] = field(default_factory=dict)
     drops: list[DropPoint] = field(default_factory=list)
@@ -85,12 +114,17 @@ class RunState:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How to run a network: recordings for its sources and tables, and how fast they arrive."""
+    """How to run a network: what its sources and tables read, and how fast recordings arrive.
+
+    If any source is a topic, a socket or a folder to follow, all are read as feeds.
+    """
 
     inputs: Mapping[str, str]
     tables: Mapping[str, str]
     rate: float | None
     train: int
+    columns: Sequence[str] = ()  # of feeds: the field behind a column
+    encoding: str = ""  # of feeds: chosen by their names if it is empty
     steps: int = 0  # 0: do not pause
     parallel: int = 1  # partitions of every stage
 
@@ -130,17 +164,27 @@ class NetworkRunner:
             network_drafts.check_finished(network_drafts.examine(draft, self.spark(), options.parallel))
             network = network_drafts.to_network(draft)
             self._check_pasts(network)
-            inputs = {source.name: self._recording("source", source.name, options.inputs) for source in network.sources}
             tables = self._tables(network, options)
-            folder = network_files.new_run(self.workspace, network.name)[1]
-            run = Execution.prepare(
-                folder, network, inputs, train=options.train, rate=options.rate, parallel=options.parallel
-            )
+            run = self._prepare(network, options)
             run.taps = network_drafts.arcs(network)
             if options.steps:
                 run.step(options.steps)
             self._start_thread(run, tables, 1 if options.rate is None else ALL)
         return self.state()
+
+    def _prepare(self, network: Network, options: RunOptions) -> Execution:
+        """Create the folder of a run, for recordings or for feeds."""
+        wheres = {source.name: self._find_input("source", source.name, options.inputs) for source in network.sources}
+        new = partial(network_files.new_run, self.workspace, network.name)
+        if any(isinstance(where, str) or is_followed(where) for where in wheres.values()):
+            given = {name: str(where) for name, where in wheres.items()}
+            with refusing("The sources cannot be read"):
+                feeds = open_feeds(network, given, options.columns, encoding=options.encoding, follow=True)
+            return Execution.on_feeds(new()[1], network, feeds, parallel=options.parallel)
+        files = {name: Path(where) for name, where in wheres.items()}
+        return Execution.prepare(
+            new()[1], network, files, train=options.train, rate=options.rate, parallel=options.parallel
+        )
 
     def _start_thread(self, run: Execution, tables: dict[str, DataFrame], trains: int) -> None:
         self._run, self._status, self._error = run, "starting", ("", "")
@@ -164,17 +208,24 @@ class NetworkRunner:
                     code="unknown-name",
                 )
 
-    def _recording(self, kind: str, name: str, given: Mapping[str, str]) -> Path:
+    def _find_input(self, kind: str, name: str, given: Mapping[str, str]) -> Path | str:
+        """Return a recording or a folder of the workspace, or a topic or socket."""
         if not given.get(name):
             raise BadArgument(
-                f"No recording for the {kind} {name}.",
-                hint="Choose one in the panel on the right.",
-                code="missing-value",
+                f"No input for the {kind} {name}.", hint="Choose one in the panel on the right.", code="missing-value"
             )
-        return network_files.recording(self.workspace, given[name])
+        return find_input(self.workspace, given[name])
+
+    def _find_table(self, name: str, given: Mapping[str, str]) -> Path:
+        found = self._find_input("table", name, given)
+        if isinstance(found, str) or is_followed(found):
+            raise BadArgument(
+                f"The table {name} reads {given[name]!r}.", hint="Choose a file or a run.", code="wrong-file-type"
+            )
+        return found
 
     def _tables(self, network: Network, options: RunOptions) -> dict[str, DataFrame]:
-        paths = {table.name: self._recording("table", table.name, options.tables) for table in network.tables}
+        paths = {table.name: self._find_table(table.name, options.tables) for table in network.tables}
         return {t.name: self.spark().createDataFrame(read_table(paths[t.name], t.schema)) for t in network.tables}
 
     def pause(self) -> RunState:
@@ -245,10 +296,26 @@ class NetworkRunner:
             steps_left=int(control) if control.isdigit() else 0,
             batches=len(entries),
             queues=_lengths(run),
+            is_live=bool(run.feeds),
+            boxes=_weigh_boxes(entries, run.parallel),
             arcs={arc_name(arc): _flow(entries, "arcs", name) for name, arc in taps.items()},
             outputs={output.name: _flow(entries, "outputs", output.name) for output in run.network.outputs},
             drops=_drops(run),
         )
+
+    def history(self, box: str) -> BoxHistory:
+        """Return the load of a box over the last minutes of the run."""
+        if self._run is None:
+            raise Conflict("No network has run.", hint="Run one first.")
+        made = BoxHistory()
+        for entry in [one for one in self._run.monitor.entries() if box in one.get(BOXES, {})][-_SHOWN_LOADS:]:
+            load = BoxWork(*entry[BOXES][box])
+            made.at.append(entry["at"] / 1e6)
+            made.busy.append(_find_busy(load.ms, entry[SPAN], self._run.parallel))
+            made.rows.append(load.rows)
+            made.bytes.append(load.bytes)
+            made.delay.append(max((line["worst"] for line in entry["outputs"].values()), default=None))
+        return made
 
     def tuples(self, kind: Literal["arc", "end"], name: str, last: int) -> list[dict[str, Any]]:
         """Return the newest tuples on an arc, or at an output or a connection point."""
@@ -273,6 +340,26 @@ def _lengths(run: Execution) -> dict[str, int]:
     with suppress(FileNotFoundError):
         return run.queues()
     return {}
+
+
+def _weigh_boxes(entries: list[dict[str, Any]], parallel: int) -> dict[str, BoxWeight]:
+    """Return what each box costs and remembers, from the last line that says so."""
+    entry = next((one for one in reversed(entries) if BOXES in one), None)
+    if entry is None:
+        return {}
+    loads = {name: BoxWork(*load) for name, load in entry[BOXES].items()}
+    total = sum(load.ms for load in loads.values())
+    return {
+        name: BoxWeight(
+            load.ms / total if total else 0.0, _find_busy(load.ms, entry[SPAN], parallel), load.rows, load.bytes
+        )
+        for name, load in loads.items()
+    }
+
+
+def _find_busy(ms: float, span_ms: float, parallel: int) -> float | None:
+    """Return the share of the time that a box works; of several partitions, the mean."""
+    return min(ms / span_ms / parallel, 1.0) if span_ms else None
 
 
 def _flow(entries: list[dict[str, Any]], part: str, name: str) -> Flow:

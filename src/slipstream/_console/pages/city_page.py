@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import Annotated, Any
 
 import numpy as np
@@ -13,25 +13,14 @@ from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, Field
 
 from slipstream._console.errors import ERROR_RESPONSES, NotFound, RequestBody
-from slipstream._console.live.live_city import (
-    CityState,
-    DisplayedTime,
-    LiveCity,
-    batches_json,
-    format_event,
-    state_json,
-)
+from slipstream._console.live.event_feed import EventFeed
+from slipstream._console.live.live_city import CityState, DisplayedTime, LiveCity
 from slipstream._console.live.vehicles import PlottedMinute, VehicleDetail
 from slipstream._feeds.run import Run
 from slipstream._feeds.tuples import SEGMENTS
 from slipstream._linear_road.state.cars import CELLS
 
 router = APIRouter(prefix="/api/city", tags=["city"], responses=ERROR_RESPONSES)
-
-#: seconds between two checks for new events
-_PACE = 0.1
-#: a comment after this many idle seconds keeps the connection open
-_HEARTBEAT = 5.0
 
 Speed = Annotated[
     float, Field(ge=0, le=1000, description="1 is real time, 10 is ten times real time, 0 is as fast as possible.")
@@ -168,34 +157,18 @@ def stream(
 ) -> StreamingResponse:
     """Stream changes as server-sent events: ``state``, ``grid`` (the map) and ``beats`` (the health of batches)."""
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-    return StreamingResponse(_events(request, events), media_type="text/event-stream", headers=headers)
+    feed: EventFeed = request.app.state.events
+    return StreamingResponse(_take(feed, events), media_type="text/event-stream", headers=headers)
 
 
-async def _events(request: Request, most: int | None) -> AsyncIterator[str]:
-    city = get_city(request)
-    sent, grid, result, batch, before = 0, -1, "", -1, None
-    quiet = 0.0
-    while not city.closed.is_set() and (most is None or sent < most):
-        now = city.state
-        news = []
-        if now is not before:
-            batch = batch if now.result == result else -1
-            before, result = now, now.result
-            news.append(format_event("state", state_json(now)))
-        if city.grid_version != grid and city.grid:
-            grid = city.grid_version
-            news.append(format_event("grid", city.grid))
-        if (batches := city.batches_after(batch)) and (batches[-1].batch > batch or now.status != "running"):
-            if batches[-1].batch > batch:
-                news.append(format_event("beats", batches_json(batches)))
-            batch = batches[-1].batch
-        quiet = 0.0 if news else quiet + _PACE
-        if quiet >= _HEARTBEAT:
-            news, quiet = [": still here\n\n"], 0.0
-        for event in news:
+async def _take(feed: EventFeed, most: int | None) -> AsyncIterator[bytes]:
+    sent = 0
+    async with aclosing(feed.watch()) as events:
+        async for event in events:
             yield event
             sent += 1
-        await asyncio.sleep(_PACE)
+            if sent == most:
+                return
 
 
 ARROW = "application/vnd.apache.arrow.stream"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, Field
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, Field, TypeAdapter
 
 from slipstream._console.errors import ERROR_RESPONSES, RequestBody, refusing
 from slipstream._console.jobs.overview import Action, JobDetail, JobEntry, Jobs
@@ -19,11 +19,13 @@ from slipstream._console.jobs.specification import (
 )
 from slipstream._console.networks import network_files
 from slipstream._console.pages.network_page import NewestTuples
+from slipstream._console.shared_answers import get_answers, respond_once
 from slipstream._console.workspace import Workspace
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"], responses=ERROR_RESPONSES)
 
 Name = Annotated[str, Query(min_length=1, max_length=300)]
+_ENTRIES, _DETAIL, _ROWS = TypeAdapter(list[JobEntry]), TypeAdapter(JobDetail), TypeAdapter(NewestTuples)
 
 
 class JobAction(RequestBody):
@@ -76,24 +78,28 @@ def _workspace(request: Request) -> Workspace:
     return workspace
 
 
-@router.get("")
-def list_jobs(request: Request) -> list[JobEntry]:
+@router.get("", response_model=list[JobEntry])
+def list_jobs(request: Request) -> Response:
     """Return the jobs of the workspace, running ones first."""
-    return _jobs(request).entries()
+    return respond_once(request, _ENTRIES, ("jobs",), _jobs(request).entries)
 
 
-@router.get("/job")
-def detail(request: Request, job: Name) -> JobDetail:
+@router.get("/job", response_model=JobDetail)
+def detail(request: Request, job: Name) -> Response:
     """Return a job: its state, its health, what it has committed, its outputs."""
-    return _jobs(request).detail(job)
+    return respond_once(request, _DETAIL, ("job", job), lambda: _jobs(request).detail(job))
 
 
-@router.get("/rows")
-def rows(request: Request, job: Name, output: Name, last: Annotated[int, Query(ge=1, le=1000)] = 50) -> NewestTuples:
+@router.get("/rows", response_model=NewestTuples)
+def rows(request: Request, job: Name, output: Name, last: Annotated[int, Query(ge=1, le=1000)] = 50) -> Response:
     """Return the newest rows of an output, newest last."""
-    found = _jobs(request).rows(job, output, last)
-    names = list(found[0]) if found else []
-    return NewestTuples(columns=names, rows=[[row[key] for key in names] for row in found])
+
+    def read() -> NewestTuples:
+        found = _jobs(request).rows(job, output, last)
+        names = list(found[0]) if found else []
+        return NewestTuples(columns=names, rows=[[row[key] for key in names] for row in found])
+
+    return respond_once(request, _ROWS, ("rows", job, output, last), read)
 
 
 @router.get("/log")
@@ -129,6 +135,7 @@ def start(request: Request, wanted: JobSpecification) -> StartedJob:
         name, out = choose_folder(wanted, workspace)
         arguments = make_command(wanted, out, workspace)
     _jobs(request).launcher.start(name, wanted.job, out, arguments)
+    get_answers(request).forget()
     shown = [_jobs(request).show_word(word) for word in arguments]
     return StartedJob(name=name, command=shlex.join(["slipstream", *shown]))
 
@@ -136,10 +143,12 @@ def start(request: Request, wanted: JobSpecification) -> StartedJob:
 @router.post("/resume")
 def resume(request: Request, wanted: ResumeJob) -> JobDetail:
     """Resume a job that has stopped or failed, with the command that started it."""
+    get_answers(request).forget()
     return _jobs(request).resume(wanted.job)
 
 
 @router.post("/want")
 def want(request: Request, wanted: JobAction) -> JobDetail:
     """Pause, resume, step or stop a job, as `slipstream job` does."""
+    get_answers(request).forget()
     return _jobs(request).act(wanted.job, wanted.want)

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
 from slipstream._console.errors import ERROR_RESPONSES, Conflict, RequestBody, Whole, refusing
-from slipstream._console.networks import network_drafts, network_files
-from slipstream._console.networks.network_runner import NetworkRunner, RunOptions, RunState
+from slipstream._console.networks import network_drafts, network_files, source_previews
+from slipstream._console.networks.network_runner import BoxHistory, NetworkRunner, RunOptions, RunState
 from slipstream._network.boxes import operators
 from slipstream._network.boxes.cuboids import CuboidLookup, CuboidQuery, Keep
 from slipstream._network.boxes.operators import Operator
@@ -19,6 +19,8 @@ from slipstream._network.boxes.tolls.toll import Toll
 router = APIRouter(prefix="/api/network", tags=["network"], responses=ERROR_RESPONSES)
 
 Document = Annotated[dict[str, Any], Field(description="A network, with the fields of a network file.")]
+#: a column and the field behind it, as --columns takes them
+Column = Annotated[str, Field(pattern=r"^(\w+\.)?\w+=[\w. -]+(:\w+)?$", max_length=200)]
 Shares = dict[str, Annotated[float, Field(ge=0, le=1)]]
 
 
@@ -47,6 +49,7 @@ class WorkspaceContents(BaseModel):
 
     networks: list[str]
     recordings: list[str]
+    folders: list[str] = Field(description="Folders with files of tuples, which a source may follow.")
     operators: list[OperatorModel]
     awake: bool = Field(description="Whether Spark, which checks networks, has started.")
 
@@ -131,7 +134,9 @@ class StartNetwork(RequestBody):
     """Run a network."""
 
     document: Document
-    inputs: dict[str, str] = Field(description="Source -> recording.")
+    inputs: dict[str, Annotated[str, Field(max_length=300)]] = Field(
+        description="Source -> a recording or a folder to follow, kafka:HOST:PORT/TOPIC or tcp:HOST:PORT."
+    )
     tables: dict[str, str] = Field(default={}, description="Table -> recording.")
     rate: float | None = Field(
         default=None, ge=0.001, le=10**7, description="Tuples per second; null for as fast as possible."
@@ -139,6 +144,10 @@ class StartNetwork(RequestBody):
     train: Whole = Field(default=1000, ge=1, le=10**7, description="Tuples per train; a step is one train.")
     steps: Whole = Field(default=0, ge=0, le=10**6, description="Pause after this many steps; 0 does not pause.")
     parallel: Whole = Field(default=1, ge=1, le=64, description="Partitions of every stage.")
+    columns: list[Column] = Field(
+        default=[], max_length=100, description="Of feeds: the field of the input behind a column, [SOURCE.]id=vin."
+    )
+    format: str = Field(default="", pattern=r"^\w*$", max_length=20, description="Of feeds; guessed if it is empty.")
 
 
 class Step(RequestBody):
@@ -160,6 +169,19 @@ class NewestTuples(BaseModel):
     rows: list[list[Any]]
 
 
+class PreviewSource(RequestBody):
+    """Show what a source would read."""
+
+    source: str = Field(min_length=1, max_length=300, description="A recording or a folder, or kafka:HOST:PORT/TOPIC.")
+    last: Whole = Field(default=20, ge=1, le=1000, description="Tuples to return.")
+
+
+class Preview(NewestTuples):
+    """What a source would read."""
+
+    types: dict[str, str] = Field(description="Its columns, and their types in a network.")
+
+
 class Columns(BaseModel):
     """The columns of a recording and their types."""
 
@@ -178,6 +200,7 @@ def contents(request: Request) -> WorkspaceContents:
     return WorkspaceContents(
         networks=list(network_files.networks(runner.workspace)),
         recordings=list(network_files.recordings(runner.workspace)),
+        folders=sorted(network_files.folders(runner.workspace)),
         operators=[_operator(kind) for kind in (Keep, CuboidQuery, CuboidLookup, Toll, *operators.list_operators())],
         awake=runner.awake,
     )
@@ -235,6 +258,15 @@ def columns(request: Request, recording: Annotated[str, Query(min_length=1, max_
     return Columns(columns=network_files.columns(network_files.recording(_runner(request).workspace, recording)))
 
 
+@router.post("/preview")
+def preview(request: Request, wanted: PreviewSource) -> Preview:
+    """Return the first tuples of a recording or a folder, or the newest messages of a topic; nothing is run."""
+    where = source_previews.find_input(_runner(request).workspace, wanted.source)
+    with refusing("No preview"):
+        types, rows = source_previews.preview(where, wanted.last)
+    return Preview(types=types, columns=list(types), rows=[[row.get(name) for name in types] for row in rows])
+
+
 @router.post("/check")
 def check(request: Request, drawn: NetworkDraft) -> CheckResult:
     """Return all errors of a draft, and the schemas of its correct parts."""
@@ -253,7 +285,16 @@ def running(request: Request) -> RunState:
 @router.post("/run/start")
 def start(request: Request, wanted: StartNetwork) -> RunState:
     """Run a draft over recordings."""
-    options = RunOptions(wanted.inputs, wanted.tables, wanted.rate, wanted.train, wanted.steps, wanted.parallel)
+    options = RunOptions(
+        wanted.inputs,
+        wanted.tables,
+        wanted.rate,
+        wanted.train,
+        wanted.columns,
+        wanted.format,
+        wanted.steps,
+        wanted.parallel,
+    )
     return _runner(request).start(wanted.document, options)
 
 
@@ -285,6 +326,12 @@ def stop(request: Request) -> RunState:
 def shed(request: Request, wanted: Shed) -> RunState:
     """Drop tuples at some places."""
     return _runner(request).shed(wanted.shares)
+
+
+@router.get("/run/history")
+def history(request: Request, box: Annotated[str, Query(min_length=1, max_length=300)]) -> BoxHistory:
+    """Return what a box cost and remembered over time."""
+    return _runner(request).history(box)
 
 
 @router.get("/run/tuples")

@@ -36,6 +36,7 @@ from slipstream._errors import BadArgument, Unavailable
 from slipstream._io import outputs
 from slipstream._io.outputs import BATCH
 from slipstream._tools import html_table, svg_map
+from slipstream._tools.files.locations import to_path
 from slipstream._tools.numba_tools import Bools, Ints, Longs, compiled
 
 #: keys looked up together: few enough that the rows stay in the cache while their columns are copied
@@ -365,7 +366,7 @@ class Snapshot:
 
         ``fragments`` and ``only`` restrict it to some fragments and to one cuboid.
         """
-        folder = Path(path)
+        folder = to_path(path)
         if (
             not (folder / snapshot_files.FILE).exists()
             and (folder / snapshot_files.FOLDER / snapshot_files.FILE).exists()

@@ -17,6 +17,7 @@ from slipstream._io.outputs import journal
 from slipstream._io.outputs.data_files import FOLDER, Written, discard, stored_schema
 from slipstream._io.outputs.delta_tables import OutputTable
 from slipstream._io.outputs.journal import JOURNAL, RESCUE, Batch, InDoubt
+from slipstream._tools.files.remote_paths import for_arrow
 from slipstream._tools.processes.failpoints import failpoint
 
 _FILE = re.compile(r"(\d{12})-[0-9a-f]{32}\.parquet")
@@ -117,7 +118,7 @@ class Outputs:
 
     def _create(self, name: str, first: Written) -> OutputTable:
         file = self.folder / FOLDER / name / first.file
-        schema = pq.read_schema(file).remove_metadata()
+        schema = pq.read_schema(for_arrow(file)).remove_metadata()
         self._tables[name] = OutputTable.create(file.parent, pa.schema(list(schema)[1:]))
         return self._tables[name]
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from slipstream._errors import BadArgument
+from slipstream._tools.files.remote_paths import arrow_sink, for_arrow
 from slipstream._tools.processes.failpoints import failpoint
 
 #: the folder of the tables in the folder of a job
@@ -98,9 +99,12 @@ def write(
     file = place / f"{batch:012d}-{uuid.uuid4().hex}.parquet"
     try:
         count = 0
-        with pq.ParquetWriter(
-            file, first.schema, compression="zstd", **_choose_encodings(dictionary, ascending)
-        ) as writer:
+        with (
+            arrow_sink(file) as sink,
+            pq.ParquetWriter(
+                sink, first.schema, compression="zstd", **_choose_encodings(dictionary, ascending)
+            ) as writer,
+        ):
             for piece in chain([first], (with_batch(more, batch) for more in pieces)):
                 writer.write_table(piece)
                 count += piece.num_rows
@@ -168,6 +172,6 @@ def read_written(folder: Path, written: Iterable[Written]) -> dict[str, pa.Table
     parts: dict[str, list[pa.Table]] = {}
     for one in written:
         if one.file:
-            rows = pq.ParquetFile(folder / FOLDER / one.output / one.file).read()
+            rows = pq.ParquetFile(for_arrow(folder / FOLDER / one.output / one.file)).read()
             parts.setdefault(one.output, []).append(rows.drop_columns(BATCH))
     return {name: pa.concat_tables(found) for name, found in parts.items()}

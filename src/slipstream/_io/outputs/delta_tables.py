@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ import pyarrow.parquet as pq
 from slipstream._errors import BadInput, Unavailable, classify
 from slipstream._io.outputs.data_files import BATCH, FOLDER, Written, stored_schema
 from slipstream._io.outputs.journal import RESCUE
+from slipstream._tools.files.remote_paths import RemotePath, for_arrow
+from slipstream._tools.files.stores import explain_store
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -194,7 +197,7 @@ class OutputTable:
                 rows += file.rows
             elif file.first <= last and first <= file.last:
                 with read_errors(file.path):
-                    batches = pq.read_table(file.path, columns=[BATCH], partitioning=None)[BATCH]
+                    batches = pq.read_table(for_arrow(file.path), columns=[BATCH], partitioning=None)[BATCH]
                 inside = pc.and_(pc.greater_equal(batches, first), pc.less_equal(batches, last))
                 rows += int(pc.sum(inside).as_py() or 0)
         return rows
@@ -218,7 +221,8 @@ class OutputTable:
                 hint=RESCUE,
                 code="damaged-output",
             )
-        if lost := [file.path for file in self.files() if not file.path.is_file()]:
+        there = {path.name for path in self.place.iterdir()}
+        if lost := [file.path for file in self.files() if file.path.name not in there]:
             raise BadInput(
                 f"{lost[0]}: missing, but listed in the log of its table.", hint=RESCUE, code="damaged-output"
             )
@@ -271,6 +275,8 @@ def read_errors(file: Path) -> Iterator[None]:
             code="changed-by-others",
         ) from error
     except (OSError, pa.ArrowException) as error:
+        if isinstance(error, OSError) and (explained := explain_store(error)):
+            raise explained from error
         raise BadInput(
             f"{file}: damaged ({str(error).splitlines()[0][:200]}).", hint=RESCUE, code="damaged-output"
         ) from error
@@ -283,9 +289,25 @@ def _translate_errors(place: Path) -> Iterator[None]:
     try:
         yield
     except DeltaError as error:
+        if isinstance(place, RemotePath) and _UNREACHABLE.search(str(error)):
+            raise _report_unreachable(place, error) from error
         raise BadInput(f"{place}: {str(error).splitlines()[0][:300]}", hint=RESCUE, code="damaged-output") from error
     except OSError as error:
+        if isinstance(place, RemotePath) and _UNREACHABLE.search(str(error)):
+            raise _report_unreachable(place, error) from error
         text = error.strerror or str(error).splitlines()[0][:300]
         raise Unavailable(
             f"{place}: {text}.", hint="Nothing was lost; start the job again.", code=classify(error)
         ) from error
+
+
+#: how delta-rs says that a store does not answer
+_UNREACHABLE = re.compile(r"error sending request|retries|timed? ?out|Connection refused|connect", re.IGNORECASE)
+
+
+def _report_unreachable(place: Path, error: Exception) -> Unavailable:
+    return Unavailable(
+        f"{place}: the store does not respond ({str(error).splitlines()[0][:300]}).",
+        hint="Committed output is safe. Check the store, and run the same command again.",
+        code="store-unreachable",
+    )

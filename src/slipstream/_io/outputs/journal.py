@@ -1,4 +1,7 @@
-"""The journal of a job: one line per committed batch. A batch without a line was never committed."""
+"""The journal of a job: one line per committed batch. A batch without a line was never committed.
+
+In a store it is one object per batch, written only if there is none, so no two processes commit the same batch.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +82,14 @@ class Tail:
 
 def append(folder: Path, batch: Batch) -> None:
     """Append a line; the batch is committed when this returns."""
-    append_lines(folder / JOURNAL, [asdict(batch)], durable=True)
+    try:
+        append_lines(folder / JOURNAL, [asdict(batch)], durable=True, number=batch.batch)
+    except FileExistsError as error:
+        raise BadInput(
+            f"{folder / JOURNAL}: another process has committed batch {batch.batch}.",
+            hint="Run one job per folder: stop one of the two. Nothing is lost.",
+            code="job-running",
+        ) from error
 
 
 @contextmanager

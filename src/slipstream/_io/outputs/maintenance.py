@@ -18,6 +18,9 @@ from slipstream._io.outputs.data_files import FOLDER
 from slipstream._io.outputs.journal import last_batch
 from slipstream._io.outputs.reading import output_names
 from slipstream._io.outputs.removal.retention import expire
+from slipstream._tools import object_logs
+from slipstream._tools.files.locations import to_path
+from slipstream._tools.files.remote_paths import RemotePath
 from slipstream._tools.processes import child_processes
 from slipstream._tools.processes.background import Ended, background_task
 from slipstream._tools.processes.failpoints import failpoint
@@ -32,6 +35,9 @@ _LOOK_S = 5.0
 def compact(folder: Path) -> int:
     """Remove what has expired, and merge the small files of all outputs; returns the number of replaced files."""
     expire(folder)
+    if isinstance(folder, RemotePath):
+        for log in folder.glob("*.jsonl"):
+            object_logs.merge(log)
     return sum(_compact(folder / FOLDER / name) for name in output_names(folder))
 
 
@@ -79,4 +85,4 @@ if __name__ == "__main__":
     os.nice(19)
     # the job reports a full disk, and what is not compacted now will be next time
     with suppress(OSError, DeltaError):
-        compact(Path(sys.argv[1]))
+        compact(to_path(sys.argv[1]))

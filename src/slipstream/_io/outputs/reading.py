@@ -15,6 +15,8 @@ from slipstream._errors import BadArgument
 from slipstream._io.outputs.data_files import BATCH, FOLDER
 from slipstream._io.outputs.delta_tables import File, OutputTable, read_errors
 from slipstream._io.outputs.journal import last_batch
+from slipstream._tools.files.locations import spark_uri
+from slipstream._tools.files.remote_paths import for_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,7 +43,7 @@ class VisibleFiles:
     def _read(self, file: File, columns: list[str]) -> pa.Table:
         filters = pc.field(BATCH) <= self.last if file.last > self.last else None
         with read_errors(file.path):
-            return pq.read_table(file.path, columns=columns, filters=filters, partitioning=None)
+            return pq.read_table(for_arrow(file.path), columns=columns, filters=filters, partitioning=None)
 
 
 def output_names(folder: Path) -> list[str]:
@@ -80,7 +82,7 @@ def to_frame(spark: SparkSession, folder: Path, output: str, *, until: int | Non
     schema = from_arrow_schema(found.schema)
     if not found.files:
         return spark.createDataFrame([], schema)
-    rows = spark.read.schema(schema).parquet(*(str(file.path.absolute()) for file in found.files))
+    rows = spark.read.schema(schema).parquet(*(spark_uri(file.path) for file in found.files))
     return rows.where(rows[BATCH] <= found.last)
 
 
@@ -116,7 +118,7 @@ class _Piece:
 
     def read(self, last: int) -> pa.Table:
         with read_errors(self.file):
-            table = pq.ParquetFile(self.file).read_row_group(self.group)
+            table = pq.ParquetFile(for_arrow(self.file)).read_row_group(self.group)
         return table.filter(pc.field(BATCH) <= last) if self.last > last else table
 
 
@@ -139,7 +141,7 @@ def _read_newest_first(found: VisibleFiles) -> Iterator[_Piece]:
 def _list_groups(file: File) -> list[tuple[int, int, Path]]:
     """The last batch in each row group of a file."""
     with read_errors(file.path):
-        metadata = pq.read_metadata(file.path)
+        metadata = pq.read_metadata(for_arrow(file.path))
     groups = []
     for group in range(metadata.num_row_groups):
         statistics = metadata.row_group(group).column(0).statistics

@@ -12,6 +12,8 @@ import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from slipstream._io.chunks import COLUMNS, LAST, Chunk, ChunkReader, Offset, narrow, to_arrow_stream
+from slipstream._tools.files.locations import to_path
+from slipstream._tools.files.remote_paths import for_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -84,7 +86,7 @@ class TrainReader(ChunkReader):
     def next_offset(self, start: Offset) -> Offset:
         """As many trains as there are, up to the size of a batch."""
         end, most = start["train"], start["train"] + self._folder.per_batch
-        complete = (Path(self._folder.path) / END).exists()  # checked before the files: none is added after it
+        complete = (to_path(self._folder.path) / END).exists()  # checked before the files: none is added after it
         while end < most and self._locate_file(end).exists():
             end += 1
         return {"train": end, "ended": complete and not self._locate_file(end).exists()}
@@ -97,9 +99,9 @@ class TrainReader(ChunkReader):
     def read_chunks(self, partition: Trains) -> Iterator[Chunk]:
         """A chunk for each train."""
         for number in range(partition.first, partition.end):
-            yield Chunk(number, data=to_arrow_stream(narrow(pq.read_table(self._locate_file(number)))))
+            yield Chunk(number, data=to_arrow_stream(narrow(pq.read_table(for_arrow(self._locate_file(number))))))
         if partition.last:
             yield Chunk(partition.end, LAST)
 
     def _locate_file(self, number: int) -> Path:
-        return train_file(Path(self._folder.path), number)
+        return train_file(to_path(self._folder.path), number)

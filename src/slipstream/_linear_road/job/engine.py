@@ -81,6 +81,7 @@ from slipstream._runtime.state.id_numbers import Names
 from slipstream._runtime.watching.following import FollowedJob
 from slipstream._runtime.watching.status import has_finished
 from slipstream._spark.session import activate, stateful_settings
+from slipstream._tools.files.locations import spark_uri
 from slipstream._tools.progress import bar, say
 
 if TYPE_CHECKING:
@@ -414,7 +415,9 @@ class _Life(job.Life):
         activate(self.spark)
         layout, written = self.written(engine)
         writer = written.writeStream.foreachBatch(self._delivery(layout)).outputMode("append")
-        writer = writer.option("checkpointLocation", str(self.out / CHECKPOINT)).trigger(processingTime="0 seconds")
+        writer = writer.option("checkpointLocation", spark_uri(self.out / CHECKPOINT)).trigger(
+            processingTime="0 seconds"
+        )
         self._started = True
         with stateful_settings(self.spark, layout.partitions):
             return writer.start()

@@ -38,6 +38,7 @@ from slipstream._runtime.stages.deferred import DeferredStage
 from slipstream._runtime.stages.stage import Chain, Parallel, Stage, batch_number
 from slipstream._runtime.state.id_numbers import Register
 from slipstream._runtime.state.store import Store
+from slipstream._tools.files.locations import to_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -246,7 +247,7 @@ class WriteStage(Stage[Register | None]):
         hops = [Hop(*row) for row in rows]
         if state is not None:
             learn_names(state, hops)
-        return (written.row for written in write_batch(Path(self._out), hops, batch_number(), self._start, state))
+        return (written.row for written in write_batch(to_path(self._out), hops, batch_number(), self._start, state))
 
     def save(self, state: Register | None, stores: list[Store]) -> None:
         """Save the new names."""

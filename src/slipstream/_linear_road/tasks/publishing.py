@@ -40,6 +40,7 @@ from slipstream._linear_road.tasks.toll_stages import TRAIN, Hop, encode_matches
 from slipstream._runtime.stages.stage import batch_number
 from slipstream._runtime.state.id_numbers import Register
 from slipstream._runtime.state.store import Store
+from slipstream._tools.files.locations import to_path
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,7 @@ class PublishingTollStage(TollStage):
         roads = len(TollStage.maps)
         super().save(state.toll, stores[:roads])
         self._names.save(state.vehicles, stores[roads:])
-        batch, snapshot = batch_number(), Path(self._publication.snapshot)
+        batch, snapshot = batch_number(), to_path(self._publication.snapshot)
         with state.measure("publish"):
             state.publisher.publish(state.toll, snapshot, self.key, batch, state.vehicles)
         line = {"batch": batch, "cuboid": "car", "tuples": state.tuples, "at": time.time(), "seconds": state.seconds}
@@ -238,5 +239,5 @@ class PublishingAccountStage(AccountStage):
         """Save the changes and publish them."""
         super().save(state.accounts, stores[:1])
         self._names.save(state.vehicles, stores[1:])
-        snapshot = Path(self._publication.snapshot)
+        snapshot = to_path(self._publication.snapshot)
         publish_accounts(state.accounts.accounts, snapshot, self.key, batch_number(), state.vehicles)

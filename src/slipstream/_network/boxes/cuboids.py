@@ -127,6 +127,10 @@ class KeptCuboid:
         """Publish what the batch changed; it is visible when the batch is committed."""
         self.fragment_state.publish(snapshot, self.name, number, batch)
 
+    def measure(self) -> tuple[int, int]:
+        """Its keys, and the bytes they take."""
+        return len(self.fragment_state.fragment), self.fragment_state.fragment.nbytes
+
 
 def find_latest(rows: Array, stamps: Longs, wanted: Array, moments: Longs) -> tuple[Longs, Longs]:
     """Return, for each row wanted at a moment, its latest arrival by then and its first arrival; -1 if there is none.

@@ -206,6 +206,9 @@ class StoredState(Protocol):
     def publish(self, snapshot: Path, number: int, batch: int) -> None:
         """Write what readers see of the state, if anything; ``number`` is that of the partition."""
 
+    def measure(self) -> tuple[int, int]:
+        """Its rows, and the bytes they take."""
+
 
 State: TypeAlias = Mapping[str, Any]  # of KeyedTable, RowTable or StoredState
 

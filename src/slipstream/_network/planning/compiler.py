@@ -37,6 +37,7 @@ from slipstream._runtime.stages.deferred import DeferredStage
 from slipstream._runtime.state import state_cache
 from slipstream._spark.session import stateful_settings, with_settings
 from slipstream._tools.files import temporary
+from slipstream._tools.files.locations import spark_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -70,7 +71,7 @@ class Compiled:
         self, deliver: Callable[[DataFrame, int], None], checkpoint: Path, *, available_now: bool = False
     ) -> StreamingQuery:
         """Start the query: ``deliver`` gets each batch and its number."""
-        writer = self.rows.writeStream.foreachBatch(deliver).option("checkpointLocation", str(checkpoint))
+        writer = self.rows.writeStream.foreachBatch(deliver).option("checkpointLocation", spark_uri(checkpoint))
         if available_now:
             writer = writer.trigger(availableNow=True)
         with self._settings():

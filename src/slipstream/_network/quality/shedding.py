@@ -29,6 +29,7 @@ from slipstream._network.quality.qos import Graph
 from slipstream._network.quality.statistics import Statistics
 from slipstream._network.running.train_folder import SEQ, SHED
 from slipstream._network.schemas import Checked
+from slipstream._tools.files.locations import to_path
 from slipstream._tools.numba_tools import Bools, Longs, uniform
 
 #: the file with the share to drop at each place
@@ -243,7 +244,7 @@ class Marker:
 
     def mark(self, tuples: pa.Table) -> tuple[pa.Table, dict[str, int]]:
         """Mark tuples; also returns how many are dropped at each place."""
-        shares = read_shares(Path(self.folder))
+        shares = read_shares(to_path(self.folder))
         if not shares:
             return tuples, {}
         wanted = places(self.network)

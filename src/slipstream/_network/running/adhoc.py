@@ -10,6 +10,7 @@ from slipstream._errors import BadArgument, BadInput
 from slipstream._network.algebra import Network
 from slipstream._network.running.run_folder import ATTACHED, Execution
 from slipstream._network.schemas import check
+from slipstream._tools.files.locations import to_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,4 +48,4 @@ def detach(query: Execution) -> None:
             code="wrong-file-type",
         )
     where = json.loads(place.read_text(encoding="utf-8"))
-    Execution.open(Path(where["folder"])).history(where["point"]).detach(query.folder / "in" / where["source"])
+    Execution.open(to_path(where["folder"])).history(where["point"]).detach(query.folder / "in" / where["source"])

@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 from slipstream._io.train_files import last_arrival
 from slipstream._network.algebra import ConnectionPoint
 from slipstream._network.running.train_folder import stamp_time
+from slipstream._tools.files.locations import to_path
 from slipstream._tools.files.staging import atomic_write
 
 _NAME = re.compile(r"train-(?P<last>\d{8})(?:-since-(?P<first>\d{8}))?\.parquet")
@@ -98,7 +99,7 @@ class PointHistory:
     def attached(self) -> list[Path]:
         """The folders of the queries that get new trains."""
         place = self.folder / "attached.json"
-        return [Path(text) for text in json.loads(place.read_text(encoding="utf-8"))] if place.exists() else []
+        return [to_path(text) for text in json.loads(place.read_text(encoding="utf-8"))] if place.exists() else []
 
     # --- under the lock
 

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -39,6 +38,7 @@ from slipstream._network.running.run_folder import FILE, KIND, STATE_VERSION, Ex
 from slipstream._network.schemas import check
 from slipstream._runtime import job
 from slipstream._spark.session import RESUMES
+from slipstream._tools.files.remote_paths import remove_tree
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -117,7 +117,7 @@ def open_existing(out: Path, network: Network) -> Execution | None:
             code="different-job",
         )
     if _is_unfinished(out):
-        shutil.rmtree(out)
+        remove_tree(out)
     if job.check(out, KIND, STATE_VERSION, {}) is None:
         return None
     found = Execution.open(out)

@@ -50,6 +50,7 @@ from slipstream._network.boxes.archive import archive_boxes, make_trip_schema
 from slipstream._network.boxes.cuboids import collect_cuboids
 from slipstream._network.planning.compiler import Compiled, compile_rows
 from slipstream._network.quality import shedding
+from slipstream._network.quality.box_loads import BOXES, LoadSummary
 from slipstream._network.quality.monitor import Monitor
 from slipstream._network.running import output_results, rejects
 from slipstream._network.running.connection_points import PointHistory
@@ -63,6 +64,7 @@ from slipstream._network.tasks.train_intake import REJECT_TYPES, pack_frame, wit
 from slipstream._runtime.job import CONTROL, JobFile, lock_folder
 from slipstream._runtime.job import FILE as JOB
 from slipstream._runtime.watching.status import has_finished
+from slipstream._tools.files.remote_paths import RemotePath, for_arrow
 from slipstream._tools.files.staging import atomic_write, check_new
 from slipstream._tools.logs import append_lines, read_lines
 
@@ -101,6 +103,7 @@ class Execution:
     watch: Callable[[int], None] = lambda _: None  # called with the number of every batch that was delivered
     parallel: int = 1  # partitions of every stage; fixed when the folder is created
     own: Mapping[str, Sequence[Destination]] = field(default_factory=dict)  # destinations that are objects, by output
+    _loads: LoadSummary = field(default_factory=LoadSummary)
 
     @classmethod
     def prepare(
@@ -166,6 +169,12 @@ class Execution:
     @classmethod
     def _create(cls, folder: Path, network: Network, parallel: int = 1, to: Wheres | None = None) -> Execution:
         check_new(folder, label="", hint=ANOTHER)
+        if isinstance(folder, RemotePath) and network.kept:
+            raise BadArgument(
+                f"{folder}: connection points and views must be in a file system, and {network.kept[0].name} is one.",
+                hint="Give a path, or run the network without them.",
+                code="wrong-file-type",
+            )
         wheres = collect_destinations(network, to or {})
         destinations.check_unused(folder, wheres)
         for source in network.sources:
@@ -226,7 +235,7 @@ class Execution:
         """The tuples of each source that have not arrived yet."""
         lengths = dict.fromkeys((source.name for source in self.network.sources), 0)
         for train in self.waiting():
-            lengths[train.parent.name] += pq.read_metadata(train).num_rows
+            lengths[train.parent.name] += pq.read_metadata(for_arrow(train)).num_rows
         return lengths
 
     def admit_due(self) -> bool:
@@ -254,7 +263,7 @@ class Execution:
     def _admit(self, train: Path) -> None:
         """Let one train arrive, with its arrival times and, when load is shed, the marks of the tuples to drop."""
         shares, source, number = self.shares, train.parent.name, int(train.stem.removeprefix("train-"))
-        tuples = entering = set_arrivals(pq.read_table(train), self.began)
+        tuples = entering = set_arrivals(pq.read_table(for_arrow(train)), self.began)
         if shares:
             tuples = shedding.stamp(tuples, self.places, shares, shedding.value_graphs(self.network, self.places))
             entering = shedding.drop_unused(tuples, self.network, source, self.places)
@@ -544,7 +553,7 @@ class Execution:
         """Commit what the tasks of a batch wrote; an opening is empty."""
         written = [Written.from_row(row) for row in batch.collect()]
         facts = [one.note for one in written if not one.output]
-        taken = _sum_counts(fact["taken"] for fact in facts)
+        taken = _sum_counts(fact.get("taken", {}) for fact in facts)
         lines = taken.get(REJECTS, 0)
         own = any(end.name == REJECTS for end in self.network.ends)
         rows = sending.read(written) if number > committed.last_batch else {}
@@ -571,11 +580,12 @@ class Execution:
         sink.update_histories({point.name: self.history(point.name) for point in self.network.kept}, written, number)
         assert self.known is not None
         facts = [one.note for one in written if not one.output]
-        taken = _sum_counts(fact["taken"] for fact in facts)
+        taken = _sum_counts(fact.get("taken", {}) for fact in facts)
         shares = shedding.delivered_shares(self.known, self.places, self.shares)
         line = self.monitor.line(sink.merge_measured(written), shares, taken, committed_ms)
-        sources = {source for fact in facts for source in fact["dropped"]}
-        dropped = {source: _sum_counts(fact["dropped"].get(source, {}) for fact in facts) for source in sources}
+        line |= self._loads.add((fact.get(BOXES, {}) for fact in facts), committed_ms)
+        lost = [fact.get("dropped", {}) for fact in facts]
+        dropped = {source: _sum_counts(one.get(source, {}) for one in lost) for one in lost for source in one}
         return line | ({"dropped": dropped} if dropped else {})
 
     def history(self, point: str) -> PointHistory:

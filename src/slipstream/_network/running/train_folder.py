@@ -18,6 +18,7 @@ from slipstream._io.formats.decoding import TYPES as ARROW
 from slipstream._io.readers.recorded_trains import train_file
 from slipstream._io.train_files import TS
 from slipstream._network.algebra import TYPES, Schema
+from slipstream._tools.files.remote_paths import RemotePath, arrow_sink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,6 +42,10 @@ def write_train(folder: Path, number: int, tuples: pa.Table) -> Path:
     """Write one train into a folder."""
     place = train_file(folder, number)
     place.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(place, RemotePath):  # read by number, and complete as soon as it is there
+        with arrow_sink(place) as sink:
+            pq.write_table(tuples, sink)
+        return place
     stage = place.with_name(f".{place.name}.partial")
     pq.write_table(tuples, stage)
     stamp_time(stage, number)

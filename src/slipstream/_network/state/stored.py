@@ -7,7 +7,6 @@ time; as files it is opened once per process, and pages that are not needed are 
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -18,6 +17,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import feather
+
+from slipstream._tools.files import temporary
+from slipstream._tools.files.copies import localized, upload
+from slipstream._tools.files.locations import to_path
+from slipstream._tools.files.remote_paths import RemotePath, remove_tree
 
 Array = npt.NDArray[Any]
 Built = TypeVar("Built")
@@ -75,18 +79,18 @@ class TableInFiles(StoredTable):
 
     def __init__(self, folder: str) -> None:
         super().__init__({})
-        self._folder = Path(folder)
-        self._names: list[str] = json.loads(self._folder.joinpath("columns").read_text(encoding="utf-8"))
+        self._folder, self._copy = folder, localized(to_path(folder))
+        self._names: list[str] = json.loads(self._copy.joinpath("columns").read_text(encoding="utf-8"))
 
     def __reduce__(self) -> tuple[Any, tuple[Any]]:
         """Pickle a table as its folder."""
-        return open_table, (str(self._folder),)
+        return open_table, (self._folder,)
 
     def __getitem__(self, name: str) -> Array:
         if name not in self._columns:
             if name not in self._names:
                 raise KeyError(name)
-            self._columns[name] = _read(self._folder / str(self._names.index(name)))
+            self._columns[name] = _read(self._copy / str(self._names.index(name)))
         return self._columns[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -104,16 +108,20 @@ def open_table(folder: str) -> TableInFiles:
 
 def store_tables(folder: Path, tables: Mapping[str, Mapping[str, Array]]) -> dict[str, TableInFiles]:
     """Write the tables of a run, replacing those of an earlier start."""
-    shutil.rmtree(folder / TABLES, ignore_errors=True)
+    remove_tree(folder / TABLES)
     found = {}
     for name, columns in tables.items():
         # a unique name, so that no process confuses it with one that it has opened before
-        place = folder / TABLES / f"{name}-{uuid4().hex[:8]}"
+        place = final = folder / TABLES / f"{name}-{uuid4().hex[:8]}"
+        if isinstance(final, RemotePath):
+            place = temporary.folder() / final.name
         place.mkdir(parents=True)
         for number, values in enumerate(columns.values()):  # names of columns need not be names of files
             _write(place / str(number), values)
         place.joinpath("columns").write_text(json.dumps(list(columns)), encoding="utf-8")
-        found[name] = open_table(str(place))
+        if isinstance(final, RemotePath):
+            upload(place, final)
+        found[name] = open_table(str(final))
     return found
 
 

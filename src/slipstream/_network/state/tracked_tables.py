@@ -280,6 +280,11 @@ class StateTable:
         return 8 * self._stored
 
     @property
+    def nbytes(self) -> int:
+        """The bytes of the rows that are taken, with the texts of all columns."""
+        return self.count * self.row_bytes + (self.texts.size if self.texts else 0)
+
+    @property
     def rows(self) -> npt.NDArray[np.int64]:
         """All memory as a matrix, with the bits of floats and the positions of texts."""
         return self._area.array.reshape(-1, self._width)

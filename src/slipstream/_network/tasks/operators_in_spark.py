@@ -7,7 +7,7 @@ its cost is spread over many tuples. The boxes in it write what changed in their
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from slipstream._network.boxes.windows.kernels import State
 from slipstream._network.boxes.windows.window_functions import ARROW_TYPES, to_arrow
 from slipstream._network.flow import Train, split_keys
 from slipstream._network.planning.plan import Plan
+from slipstream._network.quality.box_loads import BOXES, BoxWork
 from slipstream._network.quality.shedding import Marker
 from slipstream._network.running import rejects
 from slipstream._network.state.tracked_tables import Log
@@ -46,6 +47,7 @@ from slipstream._network.tasks.train_intake import Arrived
 from slipstream._runtime.stages.partitions import labels
 from slipstream._runtime.stages.stage import FrameStage, batch_number
 from slipstream._runtime.state.store import Store
+from slipstream._tools.files.locations import to_path
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,16 @@ class StageBoxes:
         self.ended.rows({"source": np.array(sources, np.int64)})
         return len(self.ended) == of
 
+    def measure(self, work_ns: Mapping[str, int]) -> dict[str, BoxWork]:
+        """What each box cost in a batch, and what it remembers."""
+        found = {name: BoxWork(ns / 1e6) for name, ns in work_ns.items()}
+        for name, state in self.states.items():
+            sizes = [(len(table), table.nbytes) for table in state.tables]
+            sizes += [kept.measure() for kept in state.kept.values()] if isinstance(state, OperatorState) else []
+            rows, size = (sum(parts) for parts in zip((0, 0), *sizes, strict=True))
+            found[name] = found.get(name, BoxWork())._replace(rows=rows, bytes=size)
+        return found
+
     @property
     def stores(self) -> tuple[str, ...]:
         """The names of the stores: one for all tables, and those of state with its own representation."""
@@ -138,7 +150,7 @@ class SuperboxStage(FrameStage[StageBoxes]):
         self._superbox = superbox
         self._sink = sink
         self._number = number
-        self._snapshot = Path(sink.folder) / FOLDER if sink else None
+        self._snapshot = to_path(sink.folder) / FOLDER if sink else None
         self._marker = Marker(sink.folder, sink.network) if sink else None
 
     def fresh(self) -> StageBoxes:
@@ -190,7 +202,11 @@ class SuperboxStage(FrameStage[StageBoxes]):
         released = self._superbox.visit(self._number, state.states, Cargo(arrived.trains, inboxes), last=last)
         yield from (Row(self.key, source, 0, LAST, 0, b"") for source in arrived.ended)
         yield from self._parcels([p for p in arrived.parcels if p.stage != self._number] + released.parcels)
-        yield from self._deliver(released) if self._sink is None else self._write_results(released, arrived, self._sink)
+        if self._sink is None:
+            yield from self._deliver(released)
+        else:
+            loads = state.measure(released.work_ns)
+            yield from self._write_results(released, arrived, loads, self._sink)
 
     def _parcels(self, parcels: list[TrainParcel]) -> Iterator[Row]:
         """The rows for later stages."""
@@ -206,14 +222,16 @@ class SuperboxStage(FrameStage[StageBoxes]):
             parcel = TrainParcel(self._number, self._superbox.plan.outputs[name].layout.id, train)
             yield Row(self.key, 0, 0, DELIVERED, 0, Load([parcel]).to_bytes())
 
-    def _write_results(self, released: StageOutput, arrived: Arrived, sink: Sink) -> Iterator[Row]:
-        """Write the results for outputs; the first partition also reports the input of the batch."""
+    def _write_results(
+        self, released: StageOutput, arrived: Arrived, loads: Mapping[str, BoxWork], sink: Sink
+    ) -> Iterator[Row]:
+        """Write the results for outputs; every partition reports its boxes, the first also the input of the batch."""
         batch = batch_number()
         written = [self._write(name, train, sink, batch) for name, train in released.outputs]
         if arrived.rejects is not None:
             written.append(sink.write(REJECTS, arrived.rejects, batch))
-        if self._number == 1 and self.key == self._keys[0]:
-            written.append(outputs.note(arrived.counts))
+        counts = arrived.counts if self._number == 1 and self.key == self._keys[0] else {}
+        written.append(outputs.note({**counts, BOXES: loads}))
         yield from (Row(self.key, 0, 0, REPORT, 0, json.dumps(one.row).encode()) for one in written)
 
     def _write(self, name: str, train: Train, sink: Sink, batch: int) -> Written:

@@ -31,6 +31,8 @@ from slipstream._network.boxes.windows.window_functions import ARROW_TYPES, to_a
 from slipstream._network.quality.monitor import Measured
 from slipstream._network.running.connection_points import PointHistory
 from slipstream._network.running.train_folder import SEQ
+from slipstream._tools.files.locations import to_path
+from slipstream._tools.files.remote_paths import arrow_sink
 
 __all__ = [
     "COLUMNS",
@@ -93,12 +95,12 @@ class Sink:
         arrays = tuples.arrays()
         measured = asdict(Measured.measure(tuples.ts, arrays[values[output]] if output in values else None))
         if output in points:
-            file = _write_aside(Path(self.folder), points[output], _to_train(tuples, arrays, points[output], batch))
+            file = _write_aside(to_path(self.folder), points[output], _to_train(tuples, arrays, points[output], batch))
             return outputs.note({_TRAIN: file, **measured}, about=output)
         if output in (boxes := archive_boxes(self.network)):
-            return outputs.write(Path(self.folder), output, to_trips(boxes[output], arrays), batch, measured)
+            return outputs.write(to_path(self.folder), output, to_trips(boxes[output], arrays), batch, measured)
         keys = dict(zip(key_columns(tuples.keys), tuples.keys.values(), strict=True))
-        return outputs.write(Path(self.folder), output, pa.table({TS: tuples.ts, **keys, **arrays}), batch, measured)
+        return outputs.write(to_path(self.folder), output, pa.table({TS: tuples.ts, **keys, **arrays}), batch, measured)
 
 
 def _to_train(tuples: Tuples, arrays: Mapping[str, pa.Array], point: ConnectionPoint, batch: int) -> pa.Table:
@@ -112,7 +114,8 @@ def _to_train(tuples: Tuples, arrays: Mapping[str, pa.Array], point: ConnectionP
 def _write_aside(folder: Path, point: ConnectionPoint, train: pa.Table) -> str:
     place = folder / _POINTS / point.name / f"{_ASIDE}{uuid.uuid4().hex}.parquet"
     place.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(train, place)
+    with arrow_sink(place) as sink:
+        pq.write_table(train, sink)
     return place.name
 
 

@@ -1,7 +1,8 @@
-"""Metrics of a job for Prometheus, from the job itself: over HTTP, or as a file for node_exporter.
+"""Metrics of a job, from the job itself: over HTTP or as a file for Prometheus, or to an OpenTelemetry collector.
 
-A job that is started with ``--metrics`` serves ``/metrics``, ``/healthz`` and ``/readyz`` on a port, or writes a file
-that is replaced as a whole. It reads what it has committed itself, so that a watcher of its folder sees the same.
+A job that is started with ``--metrics`` serves ``/metrics``, ``/healthz`` and ``/readyz`` on a port, writes a file
+that is replaced as a whole, or sends what ``/metrics`` has to a collector. It reads what it has committed itself, so
+that a watcher of its folder sees the same.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from slipstream import __version__
 from slipstream._errors import BadArgument, SlipstreamError, Unavailable, classify
-from slipstream._runtime.watching import status
+from slipstream._runtime.watching import otlp, status
 from slipstream._runtime.watching.following import FollowedJob
 from slipstream._runtime.watching.health import Health, judge
 from slipstream._runtime.watching.starts import Start, read_starts
@@ -38,26 +39,29 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 @dataclass(frozen=True)
 class Where:
-    """Where metrics go: an address to serve them at, or a file."""
+    """Where metrics go: an address to serve them at, a file, or a collector."""
 
     host: str = ""
     port: int = 0
     file: Path | None = None
+    collector: str = ""
 
     @classmethod
     def parse(cls, text: str) -> Where:
-        """Read ``--metrics``: a port, an address, or a file whose name ends in ``.prom``.
+        """Read ``--metrics``: a port, an address, a file whose name ends in ``.prom``, or ``otlp:URL``.
 
         >>> Where.parse("9105").host, Where.parse("0.0.0.0:9105").port, Where.parse("tolls.prom").file.name
         ('127.0.0.1', 9105, 'tolls.prom')
         """
+        if text.startswith(otlp.PREFIX):
+            return cls(collector=otlp.parse_collector(text))
         if text.endswith(".prom"):
             return cls(file=Path(text))
         found = re.fullmatch(r"(?:([\w.-]+|\[[\da-fA-F:]+\]):)?(\d{1,5})", text)
         if not found or int(found[2]) > 65_535:
             raise BadArgument(
                 f"--metrics {text}: neither a port nor a file.",
-                hint="Give 9105, 0.0.0.0:9105, or a file for node_exporter such as metrics/tolls.prom.",
+                hint="Give 9105, 0.0.0.0:9105, a file such as metrics/tolls.prom, or otlp:http://HOST:4318.",
                 code="malformed-value",
                 found=text,
             )
@@ -208,17 +212,26 @@ def exporting(folder: Path, kind: str, job: FollowedJob, current: status.Status,
     if where is None:
         yield
         return
-    require("metrics", "--metrics")
-    lock = threading.Lock()
+    require("otel" if where.collector else "metrics", "--metrics")
+    lock, name = threading.Lock(), folder.absolute().name
+
+    def observe() -> Observed:
+        with suppress(SlipstreamError):  # a damaged journal ends the job with an error of its own
+            job.read()
+        return Observed(name, kind, current.state, pace, job, read_starts(folder))
 
     def read() -> bytes:
         with lock:
-            with suppress(SlipstreamError):  # a damaged journal ends the job with an error of its own
-                job.read()
-            return encode([Observed(folder.absolute().name, kind, current.state, pace, job, read_starts(folder))])
+            return encode([observe()])
+
+    def read_metrics() -> list[Metric]:
+        with lock:
+            return list(collect(observe()))
 
     with ExitStack() as stack:
-        if where.file is not None:
+        if where.collector:
+            stack.enter_context(otlp.sending(where.collector, name, read_metrics))
+        elif where.file is not None:
             stack.enter_context(_writing(where.file, read))
         else:
             stack.enter_context(_serving(where, read, current))

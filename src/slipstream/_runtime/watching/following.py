@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +13,8 @@ from slipstream._errors import MALFORMED
 from slipstream._io.outputs import Batch, Tail
 from slipstream._runtime.watching import metrics
 from slipstream._runtime.watching.health import TimedBatch, time_batch
+from slipstream._tools import object_logs
+from slipstream._tools.files.remote_paths import RemotePath
 from slipstream._tools.strict_json import parse_json
 
 #: batches that are kept individually
@@ -52,10 +54,14 @@ class FollowedJob:
     def costs(self) -> Costs:
         """Return the metrics of the last batches by number; for a repeated batch, the latest."""
         with suppress(OSError):
-            found = (self.folder / metrics.FILE).stat()
+            log = self.folder / metrics.FILE
+            if isinstance(log, RemotePath):
+                self._costs = _parse_costs(object_logs.read_end(log, _TAIL).splitlines())
+                return self._costs
+            found = log.stat()
             if (found.st_size, found.st_mtime_ns) != self._read:
                 self._read = (found.st_size, found.st_mtime_ns)
-                self._costs = _read_costs(self.folder / metrics.FILE)
+                self._costs = _read_costs(log)
         return self._costs
 
     def timed(self, pace: float) -> list[TimedBatch]:
@@ -74,6 +80,12 @@ def _read_costs(file: Path) -> Costs:
         whole = lines.read().rpartition(b"\n")[0].split(b"\n")
         if lines.tell() > _TAIL:
             del whole[0]  # an incomplete line
-        found = [metrics.BatchMetrics(**parse_json(line)) for line in whole[-2 * RECENT :] if line]
+        return _parse_costs(whole)
+    return {}
+
+
+def _parse_costs(lines: Sequence[bytes]) -> Costs:
+    with suppress(*MALFORMED):
+        found = [metrics.BatchMetrics(**parse_json(line)) for line in lines[-2 * RECENT :] if line]
         return {one.batch: one for one in found}
     return {}

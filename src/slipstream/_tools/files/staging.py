@@ -12,9 +12,10 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from slipstream._errors import BadArgument, Unavailable, classify
+from slipstream._tools.files.remote_paths import RemotePath
 
 #: the hint when a folder already exists
 ANOTHER_NAME = "Give another name, or remove it."
@@ -25,15 +26,18 @@ def check_new(out: Path, *, label: str = "--out ", hint: str = ANOTHER_NAME) -> 
     try:
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise BadArgument(f"{label}{out}: exists and is not an empty folder.", hint=hint, code="exists")
+        check_makeable(out, label=label)
     except OSError as error:
         raise BadArgument(
             f"{label}{out}: {error.strerror}.", hint="Give a writable folder.", code=classify(error)
         ) from error
-    check_makeable(out, label=label)
 
 
 def check_makeable(out: Path, *, label: str = "--out ") -> None:
     """Refuse a file or folder that cannot be created: its parent is not a folder, or not writable."""
+    if isinstance(out, RemotePath):
+        out.find()  # what the store refuses, it refuses here
+        return
     above = next(folder for folder in out.absolute().parents if folder.exists())
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
         cause, code = (
@@ -106,6 +110,10 @@ def _put_in_place(stage: Path, out: Path) -> None:
 @contextmanager
 def atomic_write(place: Path) -> Iterator[BinaryIO]:
     """Yield a file that replaces ``place``, complete, when the block succeeds."""
+    if isinstance(place, RemotePath):
+        with place.open("wb") as copy:
+            yield cast(BinaryIO, copy)
+        return
     aside = place.with_name(f".{place.name}.{uuid.uuid4().hex[:8]}")
     try:
         with aside.open("wb") as file:

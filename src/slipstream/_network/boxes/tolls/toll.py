@@ -113,6 +113,11 @@ class TollState:
             self.seen.publish(self.toll, snapshot, number, batch, vehicles)
             publish_accounts(self.accounts.accounts, snapshot, number, batch, vehicles)
 
+    def measure(self) -> tuple[int, int]:
+        """Cars and accounts, and the bytes of these and of the visits."""
+        tables = (self.toll.cars, self.accounts.accounts)
+        return sum(map(len, tables)), sum(table.nbytes for table in (*tables, self.toll.visits))
+
 
 class Whole(NamedTuple):
     """Tuples of complete seconds in the order of time, and their arrival times."""

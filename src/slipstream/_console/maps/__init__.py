@@ -1,0 +1,1 @@
+"""What the Map page shows: positions of any job or file, and the roads and zones below them."""
