@@ -6,18 +6,19 @@ checker and to readers, and keeps the plain Python function as ``.py_func`` so t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
 import numpy.typing as npt
-from numba.core import cgutils, event, types
+from numba.core import event, types
 from numba.extending import intrinsic
 
 from slipstream._tools.progress import COMPILING, say_once
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
@@ -63,8 +64,7 @@ def _ignore_unreadable(cache: Any) -> None:
     cache._load_index = load_index
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def borrow(_: Any, value: Any) -> Any:
+def _lend(_: Any, value: Any) -> Any:
     """Return arrays, or tuples of them, that Numba does not count references to: kernels pass them on for free.
 
     A compiled function counts its references to every array that it is given, in every call, with two atomic additions
@@ -78,15 +78,20 @@ def borrow(_: Any, value: Any) -> Any:
     return value(value), generate
 
 
+#: arrays, or tuples of them, as ``_lend`` returns them; only for compiled functions
+borrow = cast("Callable[[T], T]", intrinsic(_lend))
+
+
 def _disown(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     """Return a value whose arrays have no counter."""
     if isinstance(kind, types.Array):
         array = context.make_array(kind)(context, builder, value)
-        array.meminfo = cgutils.get_null_value(array.meminfo.type)
+        array.meminfo = array.meminfo.type(None)
         return array._getvalue()
     if isinstance(kind, types.BaseTuple):
-        parts = zip(kind.types, cgutils.unpack_tuple(builder, value), strict=True)
-        return context.make_tuple(builder, kind, [_disown(context, builder, *part) for part in parts])
+        kinds = cast("Iterable[Any]", kind)
+        parts = [_disown(context, builder, part, builder.extract_value(value, n)) for n, part in enumerate(kinds)]
+        return context.make_tuple(builder, kind, parts)
     return value
 
 

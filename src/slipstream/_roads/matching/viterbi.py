@@ -186,7 +186,7 @@ def _stay_behind(road: Road, how: ModelSettings, lattice: Lattice, slot: int, ch
             count = _count_open(road, how, lattice, slot, c, ways)
             if count > most:
                 kept, most = c, count
-    return kept
+    return int(kept)
 
 
 @compiled
@@ -215,7 +215,7 @@ def _decide(
     last.edge[v], last.offset[v], last.t[v] = lattice.edge[upto, c], lattice.offset[upto, c], lattice.seen[upto]
     last.x[v], last.y[v], last.jump_t[v] = lattice.x[upto], lattice.y[upto], NONE
     last.confidence[v] = out.confidence[lattice.point[upto]]
-    return c
+    return int(c)
 
 
 @compiled
