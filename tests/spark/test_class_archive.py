@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from slipstream._errors import Unavailable
 from slipstream._spark import class_archive, session
 
 
@@ -70,3 +71,18 @@ def test_prepare_writes_an_archive_that_spark_maps(cache: Path) -> None:
     )
     found = subprocess.run([sys.executable, "-c", looks], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "True"
+
+
+@pytest.mark.parametrize(
+    ("java", "why"), [("echo out of memory >&2; exit 1", "out of memory"), ("sleep 9", "more than 0.1 s")]
+)
+def test_a_java_that_writes_no_archive_is_reported_in_one_line(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, java: str, why: str
+) -> None:
+    program = tmp_path / "java"
+    program.write_text(f"#!/bin/sh\n{java}\n", encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setattr(class_archive, "_LIMIT_S", 0.1 if "sleep" in java else 600)
+    with pytest.raises(Unavailable, match=f"no archive of Spark's classes: .*{why}"):
+        class_archive.write_archive(program, tmp_path / "classes", "", ())
+    assert not list(cache.glob("*.jsa"))

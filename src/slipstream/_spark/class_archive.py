@@ -72,17 +72,26 @@ def write_archive(java: Path, class_list: Path, class_path: str, modules: Iterab
         written = Path(stage, place.name)
         dump = ["-Xshare:dump", f"-XX:SharedClassListFile={class_list}", f"-XX:SharedArchiveFile={written}"]
         command = [str(java), *dump, "-XX:+UseSerialGC", "-Xlog:disable", *modules, "-cp", class_path]
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
-        if ended.returncode or not written.is_file():
-            said = (ended.stderr or ended.stdout).strip().splitlines()
+        why = _run(command)
+        if why or not written.is_file():
             raise Unavailable(
-                f"Java wrote no archive of Spark's classes: {said[-1] if said else f'exit code {ended.returncode}'}",
+                f"Java wrote no archive of Spark's classes: {why or 'there is no file'}",
                 hint="Everything works without it; Spark only starts more slowly.",
                 code="unavailable",
             )
         written.chmod(0o600)
         written.replace(place)
     return place
+
+
+def _run(command: list[str]) -> str:
+    """Run a command; return why it failed, or nothing."""
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
+    except subprocess.TimeoutExpired:
+        return f"it took more than {_LIMIT_S} s"
+    said = (ended.stderr or ended.stdout).strip().splitlines()
+    return (said[-1] if said else f"exit code {ended.returncode}") if ended.returncode else ""
 
 
 def _remove_unfinished(folder: Path) -> None:

@@ -8,7 +8,7 @@ from slipstream._cli.common.command_style import Family
 from slipstream._cli.network import control, design, running
 
 app = Family(
-    help="Networks of boxes over streams: the seven boxes of the Aurora algebra, run on Structured Streaming.",
+    help="Networks of boxes over streams: the boxes of the Aurora algebra and more, run on Structured Streaming.",
     epilog="Start with: slipstream examples; slipstream network draw examples/networks/border.yaml --out border.svg",
     no_args_is_help=True,
 )
