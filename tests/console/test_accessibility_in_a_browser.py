@@ -74,7 +74,14 @@ def violations(page: Page) -> list[Any]:
     return list(page.evaluate(RUN, RULES))
 
 
-@pytest.mark.parametrize("width", [1440, 390], ids=["desk", "phone"])
+@pytest.mark.parametrize(
+    "width",
+    [
+        pytest.param(1440, id="desk"),
+        pytest.param(1024, id="tablet", marks=pytest.mark.long),
+        pytest.param(390, id="phone"),
+    ],
+)
 def test_axe_finds_nothing(everything: Path, width: int, tmp_path: Path) -> None:
     if not AXE.is_file():
         pytest.skip("axe is not installed; run scripts/console.sh")

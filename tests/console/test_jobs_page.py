@@ -146,6 +146,8 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_shown(page: TestClient, tmp
     assert "job.json: damaged" in detail(page, "job")["why"]
     for name, words in (("journal", "batches.jsonl"), ("table", "outputs/fast"), ("cuboids", "cuboids.json")):
         assert any(words in problem for problem in detail(page, name)["problems"]), name
+    verdicts = [listed(page)["journal"]["verdict"], detail(page, "journal")["verdict"]]
+    assert all(one["level"] == "bad" and "batches.jsonl" in one["text"] for one in verdicts), verdicts
     assert detail(page, "metrics")["recent"][0]["commit_s"] is None
     assert [one["name"] for one in detail(page, "table")["outputs"]] == ["rejects"]
 

@@ -111,7 +111,21 @@ def test_what_is_committed_appears(fleet: Path) -> None:
         expect(page.get_by_text("61 positions of 4 ids, as of batch 1")).to_be_visible()
         expect(page.locator("output")).to_contain_text("08:02:00")
         assert "time" not in query(page)
-        assert not watched.complaints
+        with page.expect_download() as downloading:
+            page.get_by_role("button", name="GeoJSON").click()
+        again = {"name": "again.geojson", "mimeType": "", "buffer": downloading.value.path().read_bytes()}
+        page.get_by_label("Open a file").set_input_files(again)
+        expect(page.get_by_text("61 positions of 4 ids", exact=True)).to_be_visible()
+        page.evaluate(DROP, ["van.csv", "id,speed\n1,2\n"])
+        expect(page.get_by_role("alert")).to_contain_text("no columns for the place were found")
+        page.get_by_role("button", name="Close again.geojson").click()
+        expect(page.get_by_text("61 positions of 4 ids, as of batch 1")).to_be_visible()
+        page.evaluate(DROP, ["van.csv", "id,speed\n1,2\n"])
+        expect(page.get_by_role("alert")).to_contain_text("no columns for the place were found")
+        # what is requested from the job meanwhile does not take the message away
+        page.wait_for_timeout(2000)
+        expect(page.get_by_role("alert")).to_be_visible()
+        assert [one for one in watched.complaints if "400" not in one] == []
 
 
 def test_a_file_that_is_dropped_is_shown_and_one_that_cannot_be_is_refused(tmp_path: Path) -> None:

@@ -347,6 +347,11 @@ def test_a_network_is_written_as_yaml_and_read_back(editor: TestClient, border: 
     assert editor.post("/api/network/read", json={"text": text}).json()["document"] == border
 
 
+def test_an_ampersand_in_a_note_is_no_alias(editor: TestClient, border: dict[str, Any]) -> None:
+    text = editor.post("/api/network/write", json={"document": border | {"note": "tolls & fines"}}).json()["text"]
+    assert editor.post("/api/network/read", json={"text": text}).json()["document"]["note"] == "tolls & fines"
+
+
 @pytest.mark.parametrize(
     "text", ["", "network: [", "network: n\nversion: 1\nsources: &a {}\ntables: *a", "x" * 5000, "[" * 5000, "- 1"]
 )

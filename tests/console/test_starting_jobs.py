@@ -103,6 +103,11 @@ def test_yaml_describes_the_same(page: TestClient) -> None:
     assert (found["speed"], found["rules"], found["columns"], found["follow"]) == (10, "2003", ["vid=id"], False)
 
 
+def test_an_ampersand_is_no_alias() -> None:
+    found = read_specification("job: cuboid\ninputs: {input: 'cars & vans.csv'}\ndefinitions: a & b\n")
+    assert (found.inputs["input"], found.definitions) == ("cars & vans.csv", "a & b")
+
+
 def test_the_yaml_of_the_documentation_is_a_job() -> None:
     page = (BORDER.parents[2] / "docs" / "how-to" / "console.md").read_text()
     found = read_specification(page.partition("```yaml")[2].partition("```")[0])

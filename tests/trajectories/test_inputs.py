@@ -174,18 +174,20 @@ KEPLER = {
             },
         },
         {"type": "Feature", "geometry": {"type": "MultiLineString", "coordinates": [[[13.4, 52.5, 9, 1777881600000]]]}},
+        {"type": "Feature", "id": "once", "geometry": {"type": "Point", "coordinates": [13.5, 52.5, 0, 1777881660]}},
         {"type": "Feature", "geometry": None},
     ],
 }
 BODY = {"type": "MovingPoint", "datetimes": ["2026-05-04T08:00:00Z"], "coordinates": [[13.4, 52.5, 30]]}
 
 
-def test_lines_with_times_are_positions():
+def test_lines_and_points_with_times_are_positions():
     rows = geojson_rows("a/trips.geojson", json.dumps(KEPLER).encode())
     assert [row[:4] for row in rows] == [
         ("7", "2026-05-04T08:00:00.000000Z", "13.4", "52.5"),
         ("7", "2026-05-04T08:01:00.000000Z", "13.41", "52.5"),
         ("trips", "2026-05-04T08:00:00.000000Z", "13.4", "52.5"),
+        ("once", "2026-05-04T08:01:00.000000Z", "13.5", "52.5"),
     ]
     no_times = {"type": "LineString", "coordinates": [[13.4, 52.5], [13.4, 52.5, 0, "noon"]]}
     assert [row[1] for row in geojson_rows("a", json.dumps(no_times).encode())] == [None, "noon"]
@@ -208,7 +210,7 @@ def test_moving_features_are_positions():
     ("parse", "text", "message"),
     [
         (geojson_rows, "{", "x: not GeoJSON with times"),
-        (geojson_rows, '{"type": "Point", "coordinates": [1, 2]}', "a geometry is a Point"),
+        (geojson_rows, '{"type": "Polygon", "coordinates": [[[1, 2]]]}', "a geometry is a Polygon"),
         (geojson_rows, '{"features": [{"geometry": {"type": "LineString", "coordinates": [[1]]}}]}', "not GeoJSON"),
         (mfjson_rows, "[]", "x: not MF-JSON with times"),
         (mfjson_rows, json.dumps(BODY | {"datetimes": []}), "not MF-JSON"),

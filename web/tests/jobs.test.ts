@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { EMPTY, essential, splitColumns, type Specification, toYaml } from "../src/jobs/model";
+import { describePace, EMPTY, essential, splitColumns, type Specification, toYaml } from "../src/jobs/model";
 
 const job = (part: Partial<Specification>): Specification => ({ ...EMPTY, ...part });
 
@@ -22,3 +22,11 @@ describe("a job as YAML", () => {
 });
 
 it("columns are separated by commas", () => expect(splitColumns(" vin=id,, time=ts:ms ")).toEqual(["vin=id", "time=ts:ms"]));
+
+describe("the pace of a job", () => {
+  it("has the rate, and the response against the limit that it is closest to", () => {
+    const response = { name: "toll_notification", typical: 2.1, longest: 4, limit: 5 };
+    expect(describePace({ rate: 1234.4, response })).toBe("1,234 tuples/s, toll notification 2.10 s of 5 s");
+    expect(describePace({ rate: null, response: { ...response, limit: null } })).toBe("");
+  });
+});

@@ -1,5 +1,6 @@
 // The jobs API, and what follows from its answers without a page.
 import { get, post } from "../shared/api";
+import { count, duration } from "../shared/format";
 import type { JobState } from "../shared/status";
 
 export interface Verdict {
@@ -77,6 +78,12 @@ export interface Detail {
 }
 
 export const ACTIVE: readonly JobState[] = ["starting", "ready", "running", "paused"];
+
+/** The rate of a job, and its response against the limit that it is closest to, if limits apply. */
+export function describePace({ rate, response }: Pick<Entry, "rate" | "response">): string {
+  const against = response && response.limit !== null ? `${response.name.replaceAll("_", " ")} ${duration(response.typical)} of ${response.limit} s` : "";
+  return [rate === null ? "" : `${count(rate)} tuples/s`, against].filter(Boolean).join(", ");
+}
 
 export type Kind = "toll" | "archive" | "network" | "cuboid";
 export interface Specification {

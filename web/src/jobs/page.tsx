@@ -7,7 +7,7 @@ import { useFresh, useLatest } from "../shared/fresh";
 import { Empty, ErrorNote } from "../shared/notes";
 import { useParam } from "../shared/router";
 import { JobView } from "./job";
-import { ACTIVE, type Entry } from "./model";
+import { ACTIVE, describePace, type Entry } from "./model";
 import { NewJob } from "./start";
 
 /** A counter that triggers a refresh while the page is open. */
@@ -112,7 +112,7 @@ function JobList({ jobs, chosen, onChoose }: { jobs: Entry[]; chosen: string | u
             {one.kind || "unknown"}
             {one.source && `, from ${one.source}`}
           </span>
-          {ACTIVE.includes(one.state) && one.rate !== null && <span className="dim">{count(one.rate)} tuples/s</span>}
+          {ACTIVE.includes(one.state) && <span className="dim">{describePace(one)}</span>}
         </button>
       ))}
     </nav>

@@ -7,7 +7,6 @@ import type { Table } from "./tracks";
 export interface Ink {
   dim: string;
   zone: string;
-  soft: string;
 }
 
 /** Classes of streets, from motorways (0) to footpaths (14), with the width and the weight of their lines. */

@@ -18,9 +18,8 @@ export interface Clock {
 
 /** What the last frames were like. */
 export interface Frames {
-  /** how many are anywhere, and how many of them were drawn on the map */
+  /** how many are anywhere */
   there: number;
-  drawn: number;
   step: number;
   perSecond: number;
 }
@@ -94,7 +93,7 @@ class Painter {
   below(c: CanvasRenderingContext2D, p: Props, tiles: Tiles | undefined, time: number): void {
     const values = this.findValues(p, time);
     if (!this.stale) return;
-    const ink = { dim: colour("dim"), zone: colour("alarm"), soft: colour("soft") };
+    const ink = { dim: colour("dim"), zone: colour("alarm") };
     const earth = p.tracks ? p.tracks.table.world === "earth" : p.roads?.world === "earth";
     const middle = this.view.y - c.canvas.clientHeight / 2 / this.view.scale;
     drawBelow(c, this.view, { roads: p.roads, zones: p.zones, tiles: earth ? tiles : undefined, values }, earth ? Math.cosh(middle / EARTH) : 1, ink);
@@ -135,10 +134,10 @@ class Painter {
     const there = tracks?.look(time, p.pass) ?? 0;
     this.pixels.clear(c.canvas.width, c.canvas.height);
     const look = { shades: p.shades, density: p.density, tail: p.tail, step: this.budget.step };
-    const drawn = tracks ? drawPoints(this.pixels, tracks, this.view, ratio, time, look) : 0;
+    if (tracks) drawPoints(this.pixels, tracks, this.view, ratio, time, look);
     this.pixels.show(c);
     if (clock.current.playing) this.budget.note(performance.now() - before);
-    this.count(p, now, { there, drawn, step: this.budget.step, perSecond: 0 });
+    this.count(p, now, { there, step: this.budget.step, perSecond: 0 });
   }
 
   private count(p: Props, now: number, frames: Frames): void {

@@ -16,8 +16,8 @@ export interface Look {
 /** Corners of tails in one frame. */
 const MOST_CORNERS = 150_000;
 
-/** Draw what `tracks.look` found; returns how many of them are on the map. */
-export function drawPoints(pixels: Pixels, tracks: Tracks, v: View, ratio: number, time: number, look: Look): number {
+/** Draw what `tracks.look` found. */
+export function drawPoints(pixels: Pixels, tracks: Tracks, v: View, ratio: number, time: number, look: Look): void {
   const { origin } = tracks.table;
   const scale = v.scale * ratio;
   const [bx, by] = [(origin[0] - v.x) * scale, (v.y - origin[1]) * scale];
@@ -27,15 +27,12 @@ export function drawPoints(pixels: Pixels, tracks: Tracks, v: View, ratio: numbe
   const spans = disc(Math.round(ratio * Math.min(few ? 9 : 7, (few ? 5 : 3) + 60 * v.scale)));
   const { codes, words } = look.shades;
   const only = words[0] ?? 0;
-  let many = 0;
   for (let k = 0; k < tracks.at.length; k += look.step) {
     if (!tracks.shown[k]) continue;
     const [x, y] = [bx + (tracks.x[k] ?? 0) * scale, by - (tracks.y[k] ?? 0) * scale];
     if (x < 0 || y < 0 || x >= pixels.width || y >= pixels.height) continue;
     pixels.dot(x, y, spans, codes ? (words[codes[tracks.at[k] ?? 0] ?? 0] ?? 0) : only);
-    many++;
   }
-  return many;
 }
 
 function drawTails(pixels: Pixels, tracks: Tracks, scale: number, bx: number, by: number, ratio: number, time: number, look: Look): void {
@@ -61,11 +58,11 @@ function drawTails(pixels: Pixels, tracks: Tracks, scale: number, bx: number, by
 }
 
 /** How many there are in each square of the map, on a logarithmic scale. */
-function drawDensity(pixels: Pixels, tracks: Tracks, scale: number, bx: number, by: number, ratio: number): number {
+function drawDensity(pixels: Pixels, tracks: Tracks, scale: number, bx: number, by: number, ratio: number): void {
   const size = Math.round(8 * ratio);
   const [columns, rows] = [Math.ceil(pixels.width / size), Math.ceil(pixels.height / size)];
   const counts = new Uint32Array(columns * rows);
-  let [many, most] = [0, 1];
+  let most = 1;
   for (let k = 0; k < tracks.at.length; k++) {
     if (!tracks.shown[k]) continue;
     const [column, row] = [Math.floor((bx + (tracks.x[k] ?? 0) * scale) / size), Math.floor((by - (tracks.y[k] ?? 0) * scale) / size)];
@@ -73,7 +70,6 @@ function drawDensity(pixels: Pixels, tracks: Tracks, scale: number, bx: number, 
     const cell = row * columns + column;
     counts[cell] = (counts[cell] ?? 0) + 1;
     most = Math.max(most, counts[cell] ?? 0);
-    many++;
   }
   const full = Math.log1p(most);
   counts.forEach((count, cell) => {
@@ -81,5 +77,4 @@ function drawDensity(pixels: Pixels, tracks: Tracks, scale: number, bx: number, 
     const share = Math.log1p(count) / full;
     pixels.cell((cell % columns) * size, Math.floor(cell / columns) * size, size, scaled(share, 110 + Math.round(140 * share)));
   });
-  return many;
 }

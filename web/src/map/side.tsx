@@ -158,7 +158,6 @@ interface ChosenProps {
   tracks: Tracks | undefined;
   chosen: string | undefined;
   onChoose: (owner: string | undefined) => void;
-  time: number;
 }
 
 export function ChosenCard({ tracks, chosen, onChoose }: ChosenProps) {

@@ -50,21 +50,21 @@ export function Inspector(props: Props) {
       {where && <p className="dim">{where}</p>}
       {box && props.run?.boxes[name] && <BoxLoad name={name} run={props.run} />}
       <fieldset className="all" disabled={props.readOnly}>
-      <NameField doc={doc} id={id} onRename={props.onRename} />
-      <Complaints all={complaints} />
-      {box && <BoxFields {...props} id={id} name={name} box={box} complaints={complaints} />}
-      {(part === "sources" || part === "tables") && <SourceFields {...props} id={id} columns={doc[part]?.[name] ?? {}} />}
-      {part === "outputs" && <OutputFields {...props} id={id} output={doc.outputs[name] ?? { from: "" }} />}
-      {part === "points" && <PointFields {...props} id={id} point={doc.points?.[name] ?? { from: "" }} />}
-      <button
-        className="remove"
-        onClick={() => {
-          onEdit((now) => m.remove(now, id));
-          onSelect(undefined);
-        }}
-      >
-        Remove
-      </button>
+        <NameField doc={doc} id={id} onRename={props.onRename} />
+        <Complaints all={complaints} />
+        {box && <BoxFields {...props} id={id} name={name} box={box} complaints={complaints} />}
+        {(part === "sources" || part === "tables") && <SourceFields {...props} id={id} columns={doc[part]?.[name] ?? {}} />}
+        {part === "outputs" && <OutputFields {...props} id={id} output={doc.outputs[name] ?? { from: "" }} />}
+        {part === "points" && <PointFields {...props} id={id} point={doc.points?.[name] ?? { from: "" }} />}
+        <button
+          className="remove"
+          onClick={() => {
+            onEdit((now) => m.remove(now, id));
+            onSelect(undefined);
+          }}
+        >
+          Remove
+        </button>
       </fieldset>
     </section>
   );

@@ -214,19 +214,19 @@ function Editor() {
               </nav>
             )}
             <div className="tools">
-            {!readOnly && (
-              <button title="Put all boxes where the automatic layout has them" onClick={() => (setDesk((now) => ({ ...now, positions: {} })), setOpened((n) => n + 1))}>
-                Auto-layout
-              </button>
-            )}
-            <label className="stages">
-              <input type="checkbox" checked={showStages} onChange={(event) => setDesk((now) => ({ ...now, showStages: event.target.checked }))} />
-              Stages
-            </label>
-            <label className="stages">
-              <input type="checkbox" checked={asText} onChange={(event) => setAsText(event.target.checked)} />
-              YAML
-            </label>
+              {!readOnly && (
+                <button title="Put all boxes where the automatic layout has them" onClick={() => (setDesk((now) => ({ ...now, positions: {} })), setOpened((n) => n + 1))}>
+                  Auto-layout
+                </button>
+              )}
+              <label className="stages">
+                <input type="checkbox" checked={showStages} onChange={(event) => setDesk((now) => ({ ...now, showStages: event.target.checked }))} />
+                Stages
+              </label>
+              <label className="stages">
+                <input type="checkbox" checked={asText} onChange={(event) => setAsText(event.target.checked)} />
+                YAML
+              </label>
             </div>
             <Canvas inputs={recordings} readOnly={readOnly} doc={doc} shapes={shapes} verdict={verdict} showStages={showStages} run={shownRun} group={group} selected={selected} positions={positions} opened={opened} onSelect={setSelected} onEnter={setGroup} onEdit={edit} onPlace={place} onDrop={put} />
             {empty && (

@@ -138,10 +138,9 @@ class Jobs:
     def _entry(self, name: str, folder: Path) -> JobEntry:
         try:
             found = JobFile.read(folder)
-            outputs.last_batch(folder)
         except SlipstreamError as error:
             return JobEntry(name, "", "damaged", pass_verdict("damaged", error.message, Health(), None, None))
-        seen, problems = read_status(folder), list[str]()
+        seen, problems = read_status(folder), _check_journal(folder)
         followed = self._follow(folder, found, problems)
         state, why, pace = interpret(folder, seen), str(seen.get("why") or ""), read_number(seen.get("pace"))
         health, last = self._health(followed, state, pace), followed.recent[-1] if followed.recent else None
@@ -151,7 +150,7 @@ class Jobs:
             name=name,
             kind=found.kind,
             state="damaged" if problems else state,
-            verdict=pass_verdict("damaged" if problems else state, why, health, pace, _ago(committed_at)),
+            verdict=_judge(state, why, problems, health, pace, committed_at),
             batches=followed.batches,
             committed_at=committed_at,
             source=self._hide_paths(str(seen.get("source") or "")),
@@ -188,7 +187,7 @@ class Jobs:
         except SlipstreamError as error:
             verdict = pass_verdict("damaged", error.message, Health(), None, None)
             return JobDetail(name, "", "damaged", verdict, why=error.message)
-        problems: list[str] = []
+        problems = _check_journal(folder)
         followed = self._follow(folder, found, problems)
         last, seen = (followed.recent[-1] if followed.recent else None), read_status(folder)
         state, pace, why = interpret(folder, seen), read_number(seen.get("pace")), str(seen.get("why") or "")
@@ -202,7 +201,7 @@ class Jobs:
             name=name,
             kind=found.kind,
             state=state,
-            verdict=pass_verdict(state, why, health, pace, _ago(committed_at)),
+            verdict=_judge(state, why, problems, health, pace, committed_at),
             why=why,
             since=read_number(seen.get("since")),
             source=self._hide_paths(str(seen.get("source") or "")),
@@ -220,7 +219,7 @@ class Jobs:
             starts=[JobStart(one.at, one.version, self._show_command(one.command)) for one in starts[-_STARTS:]],
             outputs=list(_results(folder, problems)),
             cuboids=_cuboids(folder, problems),
-            problems=problems,
+            problems=list(dict.fromkeys(problems)),
             resumable=self.launcher.why_not_resumable(folder, state, starts),
         )
 
@@ -299,6 +298,15 @@ def _launching(name: str, kind: str, error: str) -> JobEntry:
     return JobEntry(name, kind, state, pass_verdict(state, error, Health(), None, None), why=error)
 
 
+def _judge(
+    state: State, why: str, problems: list[str], health: Health, pace: float | None, committed_at: float | None
+) -> JobVerdict:
+    """Return the verdict on a job; files that cannot be read are worse than anything that the others say."""
+    if problems:
+        return pass_verdict("damaged", problems[0], health, pace, None)
+    return pass_verdict(state, why, health, pace, _ago(committed_at))
+
+
 def _ago(committed_at: float | None) -> float | None:
     return max(time.time() - committed_at, 0.0) if committed_at is not None else None
 
@@ -322,6 +330,15 @@ def _sum_up_work(followed: FollowedJob, pace: float) -> Iterator[CommittedBatch]
             state_bytes=cost.state_bytes if cost else None,
             lag=max(followed.measure(batch, pace).values(), default=None) if pace else None,
         )
+
+
+def _check_journal(folder: Path) -> list[str]:
+    """Return why a journal cannot be read; nothing if it can."""
+    try:
+        outputs.last_batch(folder)
+    except SlipstreamError as error:
+        return [error.message]
+    return []
 
 
 def _results(folder: Path, problems: list[str]) -> Iterator[OutputSummary]:

@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError
 from slipstream._console.errors import Conflict, RequestBody, Whole
 from slipstream._console.jobs.commands import LIVE, option
 from slipstream._console.networks import network_files
+from slipstream._console.plain_yaml import refuse_aliases
 from slipstream._console.workspace import Workspace, pick
 from slipstream._errors import BadArgument, BadInput
 
@@ -60,9 +61,13 @@ def read_specification(text: str) -> JobSpecification:
     >>> read_specification("job: toll\\ninputs: {input: runs/first}").inputs
     {'input': 'runs/first'}
     """
-    if len(text) > _MOST_CHARACTERS or "&" in text:
-        # anchors make much of little
-        raise BadInput("The YAML is too long, or has anchors.", hint="Write it without.", code="unreadable-file")
+    if len(text) > _MOST_CHARACTERS:
+        raise BadInput(
+            f"The YAML has {len(text):,} characters; a job takes {_MOST_CHARACTERS:,}.",
+            hint="Shorten it.",
+            code="too-large",
+        )
+    refuse_aliases(text)
     try:
         body = yaml.safe_load(text)
         if not isinstance(body, dict):

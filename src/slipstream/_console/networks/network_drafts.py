@@ -8,7 +8,6 @@ are named as in the file: ``boxes.over``, ``outputs.alerts``.
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import yaml
 
 from slipstream._console.errors import Conflict
+from slipstream._console.plain_yaml import refuse_aliases
 from slipstream._errors import BadInput, SlipstreamError, locate
 from slipstream._network import yaml_files
 from slipstream._network.algebra import Arc, Network
@@ -71,9 +71,7 @@ def read(path: Path) -> Draft:
 
 def read_text(text: str) -> Draft:
     """Read a network from YAML, as :func:`read` does from a file."""
-    if "&" in re.sub(r"'[^'\n]*'|\"[^\"\n]*\"", "", text):
-        # anchors make much of little
-        raise BadInput("The YAML has an anchor (&).", hint="Write it out.", code="unreadable-file")
+    refuse_aliases(text)
     try:
         return _to_draft(yaml_files.loads(text, "The YAML", unloaded=True))
     except RecursionError as error:

@@ -43,7 +43,7 @@ _REST = 0.05
 _RECENT = 5.0
 #: lines with loads that are shown over time
 _SHOWN_LOADS = 150
-_BUSY = ("starting", "running", "stopping")
+_BUSY = ("starting", "running")
 
 
 @dataclass(frozen=True)
@@ -252,7 +252,6 @@ class NetworkRunner:
         """Stop the run after its batch; its output is kept."""
         self._running()
         self._leave.set()
-        self._status = "stopping"
         return self.state()
 
     def _running(self) -> Execution:
@@ -288,7 +287,7 @@ class NetworkRunner:
         control, entries = run.control, run.monitor.entries()
         taps, arc_name = run.taps, yaml_files.ArcNames(run.network)
         return RunState(
-            status="paused" if self._status == "running" and control == PAUSE else self._status,
+            status=self._describe_status(control),
             error=self._error[0],
             hint=self._error[1],
             network=run.network.name,
@@ -302,6 +301,14 @@ class NetworkRunner:
             outputs={output.name: _flow(entries, "outputs", output.name) for output in run.network.outputs},
             drops=_drops(run),
         )
+
+    def _describe_status(self, control: str) -> Status:
+        """Return the status; only the thread changes the kept one, or a run that has ended might stop forever."""
+        if self._status != "running":
+            return self._status
+        if self._leave.is_set():
+            return "stopping"
+        return "paused" if control == PAUSE else "running"
 
     def history(self, box: str) -> BoxHistory:
         """Return the load of a box over the last minutes of the run."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,16 @@ Row = tuple[str | None, str | None, str | None, str | None, str]
 #: seconds since 1970 up to here (the year 5138); larger times are milliseconds, as in kepler.gl
 _SECONDS = 1e11
 _PLAIN = ("CRS84", "4326")
+#: geometries as lists of positions; a track of one position is a point, because a line has two at least
+_LINES: dict[str, Callable[[Any], list[Any]]] = {
+    "Point": lambda place: [[place]],
+    "LineString": lambda line: [line],
+    "MultiLineString": list,
+}
 
 
 def geojson_rows(path: str, content: bytes) -> list[Row]:
-    """Return the positions of lines whose positions are [lon, lat, height, time]; a feature's id, or that of its row.
+    """Return the positions of lines and points, which are [lon, lat, height, time]; a feature's id, or that of its row.
 
     >>> line = b'{"type": "LineString", "coordinates": [[13.4, 52.5, 0, 1777881600]]}'
     >>> geojson_rows("van.geojson", line)
@@ -39,11 +45,10 @@ def _features(document: Any) -> list[Any]:
 
 def _line_rows(feature: Any, stem: str) -> Iterator[Row]:
     geometry = feature["geometry"] or {"type": "LineString", "coordinates": []}
-    if geometry["type"] not in ("LineString", "MultiLineString"):
+    if geometry["type"] not in _LINES:
         raise ValueError(f"a geometry is a {geometry['type']}")
-    lines = geometry["coordinates"] if geometry["type"] == "MultiLineString" else [geometry["coordinates"]]
     id_ = _id_of(feature, stem)
-    for line in lines:
+    for line in _LINES[geometry["type"]](geometry["coordinates"]):
         for lon, lat, *rest in line:
             yield id_, _write_time(rest[1]) if len(rest) > 1 else None, _text(lon), _text(lat), stem
 
@@ -100,7 +105,7 @@ def _text(value: Any) -> str | None:
 
 def _malformed(path: str, what: str, why: str) -> BadInput:
     shapes = {
-        "GeoJSON": "lines whose positions are [lon, lat, height, time], with seconds or milliseconds since 1970",
+        "GeoJSON": "lines or points with positions [lon, lat, height, time], in seconds or milliseconds since 1970",
         "MF-JSON": "moving points with datetimes and coordinates",
     }
     return BadInput(f"{path}: not {what} with times ({why}).", hint=f"Expected {shapes[what]}.", code="unreadable-file")
