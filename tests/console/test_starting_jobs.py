@@ -140,6 +140,7 @@ HARMLESS = [
     "archive arriving --out ./tolls --format csv",
     "network run border.yaml --input soldiers=cars.csv --out tolls --rate 5",
     "network run border.yaml --out tolls",
+    "toll feed.dat --out tolls --master local[2]",
 ]
 HARMFUL = [
     "",
@@ -206,6 +207,13 @@ def test_resuming_never_begins_afresh(folder: Path) -> None:
         ["toll", "feed.dat", "--overwrite", "--out", "tolls"], folder, folder / "tolls", workspace(folder)
     )
     assert "--overwrite" not in words
+
+
+def test_what_the_console_has_started_on_a_cluster_is_resumed_there_and_nowhere_else(folder: Path) -> None:
+    words, master = ["toll", "feed.dat", "--out", "tolls", "--master", "spark://ours:7077"], "spark://ours:7077"
+    assert "--master" not in check_command(words, folder, folder / "tolls", workspace(folder), master)
+    with pytest.raises(Conflict):
+        check_command(words, folder, folder / "tolls", workspace(folder), "spark://other:7077")
 
 
 def test_a_job_that_runs_is_not_resumed(page: TestClient, folder: Path) -> None:

@@ -77,7 +77,7 @@ function Figures({ job }: { job: Detail }) {
   const share = (value: number) => `${Math.round(100 * value)} %`;
   return (
     <dl className="card figures">
-      <Figure name="Rate" tip={TIPS.rate} value={health.rate === null ? "–" : count(health.rate)} unit="tuples/s" />
+      <Figure name="Rate" tip={TIPS.rate} value={health.rate === null ? "–" : count(health.rate)} unit={health.rate === null ? "" : "tuples/s"} />
       <Figure name="Lag" tip={TIPS.lag} value={runs ? duration(health.lag) : "–"} alarm={health.is_behind} />
       <Figure name="Busy" tip={TIPS.busy} value={health.busy === null ? "–" : share(health.busy)} />
       <Figure name="Bottleneck" tip={TIPS.bottleneck} value={health.bottleneck || "–"} />
@@ -312,6 +312,7 @@ function Facts({ job }: { job: Detail }) {
     ...(job.why && !ACTIVE.includes(job.state) ? [["stopped", job.why] as [string, string]] : []),
     ...Object.entries(job.settings),
   ];
+  if (!facts.length) return null;
   return (
     <section className="card facts" aria-label="Settings">
       <dl>

@@ -36,23 +36,25 @@ _PLACES = {"--input", "--table", "--history"}
 _OUT = ("--out", "-o")
 #: left out when a command is run again: it would delete what the job has done
 _DROPPED = {"--overwrite"}
+#: Spark on this machine; the console adds its own --master, so the recorded one is left out
+_LOCAL = re.compile(r"^local(\[(\d+|\*)\])?$")
 
 
-def check_command(words: Sequence[str], folder: Path, out: Path, workspace: Workspace) -> list[str]:
+def check_command(words: Sequence[str], folder: Path, out: Path, workspace: Workspace, master: str = "") -> list[str]:
     """Return the arguments that run a recorded command again, with absolute paths; refuse anything else.
 
-    ``folder`` is where the command was run, ``out`` the folder of the job.
+    ``folder`` is where the command was run, ``out`` the folder of the job, ``master`` the Spark that the console uses.
     """
     command = next((known for known in COMMANDS if tuple(words[: len(known)]) == known), None)
     if command is None:
         raise _refuse("It was not started by a command.")
-    checker = _CommandChecker(folder, out, workspace)
+    checker = _CommandChecker(folder, out, workspace, master)
     return [*command, *checker.check(words[len(command) :], command)]
 
 
 class _CommandChecker:
-    def __init__(self, folder: Path, out: Path, workspace: Workspace) -> None:
-        self._folder, self._out, self._workspace = folder, out, workspace
+    def __init__(self, folder: Path, out: Path, workspace: Workspace, master: str) -> None:
+        self._folder, self._out, self._workspace, self._master = folder, out, workspace, master
 
     def check(self, words: Sequence[str], command: tuple[str, ...]) -> list[str]:
         checked, has_out = list[str](), False
@@ -64,7 +66,10 @@ class _CommandChecker:
             if option in _FLAGS and not equals:
                 checked.append(option)
             elif option.startswith("-"):
-                checked += [option, self._check_value(option, value if equals else next(rest, ""), command)]
+                value = value if equals else next(rest, "")
+                if option == "--master" and (value == self._master or _LOCAL.match(value)):
+                    continue
+                checked += [option, self._check_value(option, value, command)]
                 has_out = has_out or option in _OUT
             else:
                 checked.append(self._check_place(word))

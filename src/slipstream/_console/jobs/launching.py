@@ -74,7 +74,7 @@ class Launcher:
                 hint="Resume it with the command that started it.",
                 code="not-allowed",
             )
-        return check_command(starts[-1].command, Path(starts[-1].folder), folder, self._workspace)
+        return check_command(starts[-1].command, Path(starts[-1].folder), folder, self._workspace, self._master)
 
     def without_folder(self, known: Iterable[str]) -> Iterator[tuple[str, str, str]]:
         """Return name, kind and error of the jobs that have no folder yet: they are starting, or failed to."""
