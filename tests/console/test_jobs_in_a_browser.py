@@ -195,7 +195,11 @@ def test_a_job_is_started_from_the_form_and_from_yaml(tmp_path: Path) -> None:
         )
         expect(page.get_by_role("region", name="Log of the job")).to_contain_text("nobody")
         assert page.url == f"{address}/?job=wrong"
-        complaints = [one for one in watched.complaints if "409" not in one]
+        page.get_by_role("button", name="New job").click()
+        yaml.fill("job: toll\nout: mine\ninputs: {}\n")
+        form.get_by_role("button", name="Start").click()
+        expect(page.get_by_role("alert")).to_contain_text("reads one input, not 0")
+        complaints = [one for one in watched.complaints if "409" not in one and "400" not in one]
         assert not complaints
 
 

@@ -112,7 +112,7 @@ function JobList({ jobs, chosen, onChoose }: { jobs: Entry[]; chosen: string | u
             {one.kind || "unknown"}
             {one.source && `, from ${one.source}`}
           </span>
-          {ACTIVE.includes(one.state) && <span className="dim">{describePace(one)}</span>}
+          {ACTIVE.includes(one.state) && one.state !== "starting" && <span className="dim">{describePace(one)}</span>}
         </button>
       ))}
     </nav>

@@ -39,7 +39,8 @@ export function NewJob({ onClose, onStarted }: { onClose: () => void; onStarted:
     }
   };
   return (
-    <form className="job new" aria-label="New job" onSubmit={(event) => void submit(event)}>
+    // what is written as YAML needs nothing of the form
+    <form className="job new" aria-label="New job" noValidate={yaml !== undefined} onSubmit={(event) => void submit(event)}>
       <header className="bar">
         <h2>New job</h2>
         <span className="grow" />
