@@ -87,7 +87,7 @@ def test_csv_rows_become_moving_points(tmp_path):
     file.write_text("id,t,x,y\na,2007-05-28T08:00:00,0,0\nb,2007-05-28T08:00:00,5,5\na,2007-05-28T08:00:10,3,4\n")
     assert read_csv(file)["a"].length == 5.0
     file.write_text("id,t,x,y\na,2007-05-28T08:00:00,0,0\na,2007-05-28T08:00:00,1,1\n")
-    with pytest.raises(BadInput, match="same instant twice"):
+    with pytest.raises(BadInput, match=r"id 'a': .*same instant twice"):
         read_csv(file)
     file.write_text("id,t,x,y\na,noon,0,0\n")
     with pytest.raises(BadInput, match="line 2"):

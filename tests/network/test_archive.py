@@ -104,6 +104,17 @@ def test_any_trains_and_restarts_give_the_oracles_trips(
     assert found == run(box, stream, [], id_type, restart=False)
 
 
+def test_an_archive_reports_the_points_of_open_trips() -> None:
+    box = superbox()
+    boxes = StageBoxes.fresh(box)
+    stream = [("a", 0, 0.0, 0.0), ("a", 5, 1.0, 0.0), ("b", 7, 2.0, 0.0)]
+    for _ in box.step(boxes.states, {"cars": train(box.plan, stream, 0, "text")}, last=False):
+        pass
+    (found,) = boxes.measure({}).values()
+    assert found.rows == 3 + 2 + 1  # points, ids, the stream
+    assert found.bytes > 0
+
+
 def in_partitions(frames: Iterable[pd.DataFrame]) -> dict[int, list[pd.DataFrame]]:
     rows = pd.concat(list(frames))
     return {int(key): [mine] for key, mine in rows.groupby("key")}

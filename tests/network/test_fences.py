@@ -290,13 +290,21 @@ def test_a_parked_vehicle_needs_a_few_rows_only():
 
 
 @settings(max_examples=25, deadline=None)
-@given(positions(), st.sets(st.integers(0, 39)))
-def test_near_live_is_the_distance_of_each_position(rows, cuts):
+@given(positions(), st.sets(st.integers(0, 39)), st.data())
+def test_near_live_is_the_distance_of_each_position_and_near_in_history(rows, cuts, data):
     cuts = {cut for cut in cuts if cut < len(rows)}
     found = watch(rows, cuts, -1, lambda cars: cars.near(PLACE, METRES))
     assert [row["near"] for row in found] == [
         np.hypot(row["x"] - PLACE[0], row["y"] - PLACE[1]) <= METRES for row in rows
     ]
+    until = data.draw(st.integers(rows[0]["time"], rows[-1]["time"]))
+    ids, trips = archive(rows, until)
+    place = ({"x": PLACE[0], "y": PLACE[1]}, types.POINT.arrow)
+    periods = dict(zip(ids, query("when_dwithin", trips, place, (METRES, pa.float64())), strict=True))
+    for row in (row for row in found if row["time"] <= until):
+        times = periods[row["id"]]
+        spans = zip(times["begin"], times["end"], strict=True)
+        assert row["near"] == any(begin.timestamp() <= row["time"] <= end.timestamp() for begin, end in spans)
 
 
 def test_zones_can_be_in_geojson_and_boxes():

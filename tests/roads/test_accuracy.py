@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from slipstream._roads.importing.graph_building import build
 from slipstream._roads.matching.matcher import Matcher
 from slipstream._roads.matching.model import Model
 from slipstream._roads.matching.viterbi import ON
-from slipstream._roads.street_network import Street
+from slipstream._roads.street_network import Street, StreetNetwork, Tags
 
 #: noise in metres, seconds between positions, and the largest share of wrong metres
 CASES = [
@@ -81,7 +82,10 @@ HOF = os.environ.get("SLIPSTREAM_HOF", "")
 
 @pytest.mark.long
 def test_the_recorded_drives_of_hof():
-    """On a network of all their routes, as the data set has no map: how many positions are off their own route."""
+    """On a network of all their routes, as the data set has no map: how many positions are off their own route.
+
+    A route is also known to have been driven in one direction only, as on each side of a motorway.
+    """
     if not HOF:
         pytest.skip(
             "set SLIPSTREAM_HOF to a folder with points.csv and ground_truth.csv "
@@ -95,7 +99,18 @@ def test_the_recorded_drives_of_hof():
         for lines in truth.values()
         for line in shapely.get_parts(lines)
     ]
-    matcher = Matcher(build(streets, "Hof"), Model(noise=5))
+    network = build(streets, "Hof")
+    share = _find_missed(network, truth, plane)
+    print(f"{share:.2%} of the positions are matched to a road that was not driven")
+    assert share < 0.05
+    share = _find_missed(build(_keep_directions(network, streets), "Hof"), truth, plane)
+    print(f"{share:.2%} if roads that were driven in one direction only are one-way")
+    assert share < 0.02
+
+
+def _find_missed(network: StreetNetwork, truth: dict[str, shapely.Geometry], plane: Plane) -> float:
+    """Return the share of positions that are matched to a place off their own route."""
+    matcher = Matcher(network, Model(noise=5))
     points: dict[str, list[tuple[int, float, float]]] = {}
     for row in _rows("points.csv"):
         place = shapely.from_wkt(row["geometry"])
@@ -111,8 +126,32 @@ def test_the_recorded_drives_of_hof():
         on = matched.status == ON
         far = shapely.distance(truth[name], shapely.points(matched.x[on], matched.y[on])) > 1.0
         missed, total = missed + float(far.sum()), total + len(x)
-    print(f"{missed / total:.2%} of {total:,.0f} positions are matched to a road that was not driven")
-    assert missed / total < 0.05
+    print(f"{total:,.0f} positions")
+    return missed / total
+
+
+def _keep_directions(network: StreetNetwork, streets: list[Street]) -> list[Street]:
+    """Return the edges of a network as streets, one-way if all drives along them have one direction."""
+    drawn = np.array([segment for street in streets for segment in street.segments]).reshape(-1, 2, 2)
+    tree = shapely.STRtree(shapely.linestrings(drawn))
+
+    def is_driven(edge: int) -> bool:
+        places = network.places(edge)
+        steps = np.diff(places, axis=0)
+        longest = int(np.argmax(np.hypot(*steps.T)))
+        middle = shapely.Point(places[longest : longest + 2].mean(axis=0))
+        drives = np.diff(drawn[tree.query(middle, predicate="dwithin", distance=0.3)], axis=1)[:, 0]
+        return bool((drives @ steps[longest] > 0.7 * np.hypot(*drives.T) * np.hypot(*steps[longest])).any())
+
+    driven = np.array([is_driven(edge) for edge in range(network.edges)])
+    kept = []
+    for edge in np.flatnonzero(driven).tolist():
+        back = int(network.reverse[edge])
+        if back < 0 or not driven[back] or edge < back:
+            places = network.places(edge).tolist()
+            one_way = Tags(oneway=int(back < 0 or not driven[back]))
+            kept.append(Street(50, [(*a, *b) for a, b in pairwise(places)], one_way))
+    return kept
 
 
 def _rows(name: str) -> list[dict[str, str]]:

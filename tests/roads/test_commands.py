@@ -15,11 +15,13 @@ from commands import Slipstream
 from roads.test_viterbi import LINE
 from slipstream._berlinmod.synthetic_city import synthetic_network
 from slipstream._moving.moving_point import MovingPoint, to_arrow
+from slipstream._roads.importing.graph_building import build
 from slipstream._roads.matching.match_columns import match_trips
 from slipstream._roads.matching.matcher import Matcher
 from slipstream._roads.matching.matching_jobs import match_files, read_trips
 from slipstream._roads.matching.model import Model
 from slipstream._roads.road_tables import save_roads
+from slipstream._roads.street_network import Street
 
 TOWN = "Id,Vmax,X1,Y1,X2,Y2\n1,50,0,0,1000,0\n2,30,1000,0,1000,1000\n3,30,5000,0,5000,90\n4,-1,0,0,0,9\n"
 VANS = """id,time,x,y
@@ -86,6 +88,19 @@ def test_degrees_are_not_matched_to_roads_that_are_nowhere(tmp_path: Path, slips
     vans.write_text("id,time,lon,lat\na,2026-05-04T08:00:00Z,13.4,52.5\na,2026-05-04T08:00:10Z,13.41,52.5\n")
     mistake = slipstream("roads", "match", vans, "--roads", roads, "--out", tmp_path / "m")
     assert (mistake.code, "nobody knows where on the globe" in mistake.err) == (3, True)
+
+
+def test_trips_that_name_another_reference_system_are_refused(tmp_path: Path, slipstream: Slipstream) -> None:
+    roads, vans = tmp_path / "roads", tmp_path / "vans.wkt"
+    roads.mkdir()
+    save_roads(build([Street(50, [(390_000, 5_818_000, 391_000, 5_818_000)])], srid=32633), roads)
+    for srid, is_right in ((32633, True), (25833, True), (25832, False), (3035, False)):
+        vans.write_text(f"SRID={srid};[POINT(390100 5818000)@2026-05-04 08:00:00]")
+        if is_right:
+            assert callable(read_trips(vans, roads))
+            continue
+        mistake = slipstream("roads", "match", vans, "--roads", roads, "--out", tmp_path / "m")
+        assert (mistake.code, f"positions in EPSG:{srid}, but {roads} is in EPSG:32633" in mistake.err) == (3, True)
 
 
 def test_mistakes_are_named_before_spark_starts(tmp_path: Path, slipstream: Slipstream) -> None:

@@ -177,7 +177,7 @@ def test_geojson_says_what_openstreetmap_says(tmp_path):
 def network() -> StreetNetwork:
     streets = [
         Street(50, [(0, 0, 500, 0)], Tags(oneway=1, kind="motorway", ref="A 1;A 2", way=7, layer=1, structure=1)),
-        Street(30, [(500, 0, 500, 400)], Tags(name="Süd\tstraße", way=8)),
+        Street(30, [(500, 0, 500, 400)], Tags(name="Süd\t\nstraße", ref="B\n1", way=8)),
         Street(30, [(0, 0, 500, 400)], Tags(vmax_back=60.0, way=9)),
     ]
     draft = Draft(streets, 32633, turns=[(8, (500.0, 0.0), 8, False)])
@@ -236,6 +236,8 @@ def test_the_strong_part_can_be_left_and_entered(network):
         ("a.net.xml", '<net><location projParameter="+proj=merc"/></net>', "unsupported projection"),
         ("a.net.xml", '<net><edge from="x" to="y"><lane speed="fast" shape="0,0 1,1"/></edge></net>', "could not"),
         ("a.net.xml", "<net/>", "no open street"),
+        ("a.geojson", '{"features": [{"geometry": {"type": "LineString", "coordinates": [[392000,5818000],[1,1]]}}]}',
+         "feature 1: coordinates that are not degrees, and no reference system that is called metres"),
         ("a.osm", '<osm version="0.6"/>', "no open street"),
         ("a.geojson", '{"features": [{"geometry": {"type": "LineString", "coordinates": [[0,0],[1,1]]}, '
          '"properties": {"maxspeed": "fast"}}]}', "feature 1: 'fast' is not a speed limit"),

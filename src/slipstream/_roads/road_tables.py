@@ -22,6 +22,7 @@ from pyproj import CRS
 from slipstream._errors import MALFORMED, BadArgument, BadInput
 from slipstream._roads.importing.graph_building import Repairs
 from slipstream._roads.street_network import BRIDGE, CLASSES, KMH, TUNNEL, StreetNetwork
+from slipstream._tools.numba_tools import Ints
 
 EDGES, NODES, RESTRICTIONS, REPORT = "edges.parquet", "nodes.parquet", "restrictions.parquet", "roads.json"
 VERSION = 1
@@ -125,8 +126,7 @@ def _assemble(edges: pa.Table, nodes: pa.Table, restrictions: pa.Table, srid: in
     length, vmax = found["length_m"].to_numpy(), found["limit_kmh"].to_numpy()
     if len(place) and not (source.max(initial=-1) < len(place) > target.max(initial=-1) and (vmax > 0).all()):
         raise ValueError("edges and nodes do not fit together")
-    labels = pc.binary_join_element_wise(found["name"], found["ref"], "\n").dictionary_encode()
-    texts = [text.split("\n") for text in labels.dictionary.to_pylist()]
+    texts, label = _number_labels(found["name"], found["ref"])
     kind = pc.index_in(found["class"], pa.array(CLASSES)).fill_null(len(CLASSES) - 1)
     flags = [np.asarray(found[name].to_numpy(zero_copy_only=False), np.uint8) for name in ("bridge", "tunnel")]
     banned = [restrictions[name].to_numpy().astype(np.int32) for name in ("from_edge", "to_edge")]
@@ -149,12 +149,22 @@ def _assemble(edges: pa.Table, nodes: pa.Table, restrictions: pa.Table, srid: in
         layer=found["layer"].to_numpy().astype(np.int32),
         structure=BRIDGE * flags[0] | TUNNEL * flags[1],
         way=found["way"].to_numpy(),
-        label=labels.indices.to_numpy().astype(np.int32),
+        label=label,
         names=np.array([name for name, _ in texts]),
         refs=np.array([ref for _, ref in texts]),
         banned_from=banned[0],
         banned_to=banned[1],
     )
+
+
+def _number_labels(names: pa.StringArray, refs: pa.StringArray) -> tuple[list[tuple[str, str]], Ints]:
+    """Return the pairs of a name and a ref, and the number of each edge's pair."""
+    name, ref = names.dictionary_encode(), refs.dictionary_encode()
+    count = max(1, len(ref.dictionary))
+    pairs = name.indices.to_numpy().astype(np.int64) * count + ref.indices.to_numpy()
+    each, label = np.unique(pairs, return_inverse=True)
+    texts = [(name.dictionary[one // count].as_py(), ref.dictionary[one % count].as_py()) for one in each.tolist()]
+    return texts, label.astype(np.int32)
 
 
 def _refuse_damaged(folder: Path, error: Exception) -> BadInput:

@@ -35,15 +35,15 @@ def read_gpx(path: Path, plane: Plane) -> MovingPoint:
         [_gpx_point(path, number, point) for number, point in enumerate(segment.iterfind("{*}trkpt"), 1)]
         for segment in root.iterfind("{*}trk/{*}trkseg")
     ]
-    return _make_point([_project(segment, plane, path) for segment in segments if segment], path)
+    return _make_point([_project(segment, plane, str(path)) for segment in segments if segment], str(path))
 
 
-def _project(vertices: list[Vertex], plane: Plane | None, path: Path) -> list[Vertex]:
+def _project(vertices: list[Vertex], plane: Plane | None, where: str) -> list[Vertex]:
     """Project vertices in degrees to the plane."""
     try:
         return project(vertices, plane)
     except BadInput as error:
-        raise error.within(str(path)) from error
+        raise error.within(where) from error
 
 
 def _gpx_point(path: Path, number: int, point: Any) -> Vertex:
@@ -68,11 +68,11 @@ def _gpx_point(path: Path, number: int, point: Any) -> Vertex:
     return t, lon, lat
 
 
-def _make_point(sequences: Iterable[list[Vertex]], path: Path) -> MovingPoint:
+def _make_point(sequences: Iterable[list[Vertex]], where: str) -> MovingPoint:
     try:
         return MovingPoint.of(sequences)
     except BadInput as error:
-        raise error.within(str(path)) from error
+        raise error.within(where) from error
 
 
 def read_csv(
@@ -100,8 +100,10 @@ def read_csv(
         )
     across, along = (lon, lat) if lon and lat else (x, y)
     rows = _csv_rows(path, who, t, across, along)
-    rows = {name: _project(vertices, plane, path) for name, vertices in rows.items()}
-    points = {name: _make_point([vertices], path) for name, vertices in rows.items()}
+    points = {}
+    for name, vertices in rows.items():
+        where = f"{path}, {who} {name!r}"
+        points[name] = _make_point([_project(vertices, plane, where)], where)
     if plane is None:
         hint = f'Use lon="{x}", lat="{y}" and a plane, for example {{plane}}; {METRES}.'
         check_metres(points.values(), str(path), f"columns {x} and {y}", hint, units)

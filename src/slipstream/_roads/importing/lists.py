@@ -170,7 +170,7 @@ def _read_feature(feature: Any, number: int, *, degrees: bool) -> list[Line]:
     parts = [geometry["coordinates"]] if geometry["type"] == "LineString" else geometry["coordinates"]
     places: list[list[Place]] = [[(float(p[0]), float(p[1])) for p in part] for part in parts]
     if degrees and not all(abs(lon) <= 180 and abs(lat) <= 90 for part in places for lon, lat in part):
-        raise ValueError("coordinates that are not degrees")
+        raise ValueError("coordinates that are not degrees, and no reference system that is called metres")
     vmax, tags = _read_properties(values, number)
     return [Line(part, vmax, tags) for part in places]
 

@@ -20,13 +20,17 @@ from slipstream._tools.files.staging import staged_folder
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+#: the codes of UTM zones begin after these
+_WGS84_UTM, _ETRS89_UTM = 32600, 25800
+
 
 def read_trips(trips: Path, roads: Path) -> Callable[[SparkSession], DataFrame]:
     """Return what makes a DataFrame of trips; files are read and checked at once, an archive by Spark."""
     if trips.is_dir() and is_archive(trips):
         names = trip_outputs(trips)
         return lambda spark: open_archive(spark, trips, names[0]) if names else open_archive(spark, trips)
-    plane = road_tables.open_roads(roads).plane
+    network = road_tables.open_roads(roads)
+    plane = network.plane
     in_degrees = _has_degrees(trips)
     if in_degrees and plane is None:
         raise BadInput(
@@ -34,9 +38,25 @@ def read_trips(trips: Path, roads: Path) -> Callable[[SparkSession], DataFrame]:
             hint="Import the roads with --centre LON,LAT, or give positions in their metres.",
             code="bad-coordinates",
         )
-    found = TripReading(plane=plane).read(trips) if in_degrees else TripReading().read(trips)
+    reading = TripReading(plane=plane) if in_degrees else TripReading()
+    found = reading.read(trips)
+    if network.srid:
+        _check_systems(trips, reading.srids, roads, network.srid)
     table = pa.table({"id": pa.array([name for name, _ in found]), TRIP: to_arrow([point for _, point in found])})
     return lambda spark: spark.createDataFrame(table)
+
+
+def _check_systems(trips: Path, srids: set[int], roads: Path, srid: int) -> None:
+    """Refuse trips that name another reference system; 0 is none. ETRS89 is WGS 84 to less than a metre."""
+    same = {0, srid, srid - _WGS84_UTM + _ETRS89_UTM}
+    if others := sorted(srids - same):
+        raise BadInput(
+            f"{trips}: positions in EPSG:{others[0]}, but {roads} is in EPSG:{srid}.",
+            hint=f"Convert the positions to EPSG:{srid}.",
+            code="bad-coordinates",
+            found=others[0],
+            expected=srid,
+        )
 
 
 def _has_degrees(trips: Path) -> bool:
