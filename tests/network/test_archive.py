@@ -104,6 +104,17 @@ def test_any_trains_and_restarts_give_the_oracles_trips(
     assert found == run(box, stream, [], id_type, restart=False)
 
 
+def test_the_state_of_an_archive_is_measured() -> None:
+    box = superbox()
+    boxes = StageBoxes.fresh(box)
+    [(name, empty)] = boxes.measure({}).items()
+    points: Points = [("a", 1_700_000_000, 0.0, 0.0), ("b", 1_700_000_001, 0.0, 0.0), ("a", 1_700_000_002, 1.0, 0.0)]
+    box.step(boxes.states, {"cars": train(box.plan, points, 0, "text")}, last=False)
+    work = boxes.measure({name: 2_000_000})[name]
+    assert (work.ms, work.bytes > empty.bytes) == (2.0, True)
+    assert work.rows - empty.rows >= 2  # an open trip per car
+
+
 def in_partitions(frames: Iterable[pd.DataFrame]) -> dict[int, list[pd.DataFrame]]:
     rows = pd.concat(list(frames))
     return {int(key): [mine] for key, mine in rows.groupby("key")}
