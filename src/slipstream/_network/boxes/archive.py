@@ -24,7 +24,7 @@ from slipstream._errors import BadInput
 from slipstream._feeds.trip import EXIT_LANE
 from slipstream._io.formats.decoding import TYPES
 from slipstream._network.algebra import Network, Node, Schema
-from slipstream._network.boxes.operators import KeyedTable, Operator, State, StoredState, register, require
+from slipstream._network.boxes.operators import KeyedTable, Operator, State, register, require
 from slipstream._network.boxes.windows.window_functions import nulls
 from slipstream._network.column_types import plain_type
 from slipstream._network.flow import Train
@@ -64,8 +64,8 @@ class KeptTrips:
         """Open trips are not published."""
 
     def measure(self) -> tuple[int, int]:
-        """Open trips, and the bytes of these and of their points."""
-        return len(self.open.movers), self.open.movers.nbytes + self.open.points.rows.nbytes
+        """The points of open trips, and the bytes they take."""
+        return len(self.open.points), self.open.nbytes
 
 
 @register
@@ -129,8 +129,7 @@ class Archive(Operator):
         mover = {column: tuples[column] for column in (self.id, self.road) if column}
         is_numbered = self.road or plain_type(tuples[self.id]) == "text"
         ids = {"ids": KeyedTable(mover, {})} if is_numbered else {}
-        trips: StoredState = KeptTrips(self.rule)
-        return {"open": trips, "stream": KeyedTable({}, stream), **ids}
+        return {"open": KeptTrips(self.rule), "stream": KeyedTable({}, stream), **ids}
 
     def step(self, state: State, tuples: Train) -> Mapping[str, Train]:
         """Add points; returns the trips that are over, and rejects."""
