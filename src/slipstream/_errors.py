@@ -97,7 +97,7 @@ CODES = {
     "unreadable-line": "A line, a row or an element of a file cannot be read, or contradicts the others.",
     "user-code": "A function, a rule set, an operator or a source of yours failed or returned something unusable.",
     "workers-differ": "The Python of Spark's workers cannot import Slipstream.",
-    "wrong-file-type": "A file or folder is not of the expected kind: no run, no job's folder, an unknown extension.",
+    "wrong-file-type": "A file or folder is not of the expected kind: a folder without a job, an unknown extension.",
     "wrong-version": "A file or a job's state was written by another version.",
 }
 

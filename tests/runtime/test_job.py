@@ -67,6 +67,8 @@ def test_a_folder_with_other_things_in_it_is_refused(tmp_path: Path) -> None:
         job.check(tmp_path / "thesis.tex", "toll", 4, SETTINGS)
     with pytest.raises(BadArgument, match="not the folder of a job"):
         job.JobFile.read(tmp_path)
+    with pytest.raises(BadArgument, match="not the folder of a job"):
+        job.JobFile.read(tmp_path / "thesis.tex")
 
 
 @pytest.mark.parametrize("body", ["", "[]", '{"kind": 1}', '{"kind": "toll", "state_version": "4", "settings": {}}'])

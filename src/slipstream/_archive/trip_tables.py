@@ -92,7 +92,7 @@ def _list_files(out: Path) -> list[Path]:
     files = sorted((out / TRIPS).rglob("*.parquet"))
     if not files or (out / outputs.JOURNAL).exists():
         raise BadInput(
-            f"{out} is not an archive, or one of Slipstream 0.1.",
+            f"{out} is not an archive, or Slipstream 0.1 wrote it.",
             hint="Create one with `slipstream archive INPUT --out OUT`.",
             code="wrong-file-type",
         )

@@ -103,7 +103,7 @@ def list_stored_expressways(run: Run) -> tuple[int, ...]:
         )
     if max(xways) > most:
         raise BadInput(
-            f"{run.path}: has expressway {max(xways)}, a history numbers them up to {most}.",
+            f"{run.path}: has expressway {max(xways)}, but a history numbers them up to {most} only.",
             hint="Number the expressways of the source from 0.",
             code="too-large",
         )

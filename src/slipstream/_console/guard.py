@@ -104,7 +104,7 @@ def check_tiles(address: str) -> str:
     if not _TILES.fullmatch(address) or not all(part in address for part in ("{z}", "{x}", "{y}")):
         raise BadArgument(
             f"--tiles {address}: not the address of map tiles.",
-            hint="Write it with the places of the numbers: https://tiles.example.org/{z}/{x}/{y}.png",
+            hint="Write it with {z}, {x} and {y}: https://tiles.example.org/{z}/{x}/{y}.png",
             code="bad-argument",
         )
     return address

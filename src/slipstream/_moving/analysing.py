@@ -170,6 +170,14 @@ def register(spark: SparkSession, operators: dict[Signature, Callable[..., Any]]
         logging.getLogger(name).addFilter(_is_news)
     registry: Any = spark._jsparkSession.sessionState().functionRegistry()
     for signature, function in operators.items():
+        drop_function(spark, signature.name)
         made: Any = spark.udf.register(signature.name, function)
         call = CheckedCall(jvm, signature, made._judf)
+        drop_function(spark, signature.name)
         registry.createOrReplaceTempFunction(signature.name, call, "python_udf")
+
+
+def drop_function(spark: SparkSession, name: str) -> None:
+    """Remove a SQL function of a session, if there is one: Spark warns of every function that is replaced."""
+    state: Any = spark._jsparkSession.sessionState()
+    state.catalog().dropTempFunction(name, True)

@@ -373,6 +373,7 @@ def register(spark: SparkSession) -> None:
     operators |= {_describe(function): function.name for function in FUNCTIONS}
     analysing.register(spark, {signature: _make_function(name) for signature, name in operators.items()})
     for name, (arguments, returns, body) in IN_SQL.items():
+        analysing.drop_function(spark, name)
         spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {name}({arguments}) RETURNS {returns} RETURN {body}")
 
 

@@ -81,7 +81,7 @@ class JobFile:
         file = folder / FILE
         try:
             return decode_as(cls, parse_json(file.read_bytes()))
-        except FileNotFoundError as error:
+        except (FileNotFoundError, NotADirectoryError) as error:
             raise BadArgument(
                 f"{folder}: not the folder of a job.", hint="Give the --out folder of a job.", code="wrong-file-type"
             ) from error

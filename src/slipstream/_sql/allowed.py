@@ -8,6 +8,7 @@ that take or return arrays, maps, structs or times, which no column has.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NoReturn
 
@@ -166,11 +167,17 @@ def _call_growth(name: str, arguments: list[list[Word]], texts: Collection[str])
     return sum(parts) * (2 if name == "hex" else 1) + (name in _BOUNDED)
 
 
+#: how the parser reports a missing operand
+_MISSING = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]+'>\.")
+
+
 def _parse_tree(text: str) -> exp.Expr:
     try:
         return parse_one(text, dialect=DIALECT)
     except UNREADABLE as error:
-        said = str(error).splitlines() or ["Write an expression."]
+        said = [_MISSING.sub("Something is missing.", line) for line in str(error).splitlines()] or [
+            "Write an expression."
+        ]
         raise BadInput(f"{quote(text)} is not an SQL expression.", hint=said[0], code="bad-expression") from error
 
 

@@ -67,7 +67,7 @@ def prepare(table: pa.Table, crs: str, *, most: int = MOST_POSITIONS) -> DrawnTr
     column = table[TRIP].combine_chunks()
     moving = read(column.chunk(0) if isinstance(column, pa.ChunkedArray) else column)
     if not len(moving.t):
-        raise BadInput("There are no trips to draw.", hint="Choose others.", code="empty-input")
+        raise BadInput("There are no trips to draw.", hint="Select at least one.", code="empty-input")
     step = max(1, -(-len(moving.t) // most))
     names = table["id"].to_pylist() if "id" in table.column_names else list(range(table.num_rows))
     system = System.parse(crs) if crs else None

@@ -71,7 +71,7 @@ def read_specification(text: str) -> JobSpecification:
     try:
         body = yaml.safe_load(text)
         if not isinstance(body, dict):
-            raise BadInput("The YAML is no mapping.", hint="Begin with job: toll", code="unreadable-file")
+            raise BadInput("The YAML is not a mapping.", hint="Begin with job: toll", code="unreadable-file")
         return JobSpecification.model_validate(_with_numbers_as_text(body))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
@@ -109,7 +109,7 @@ def choose_folder(wanted: JobSpecification, workspace: Workspace) -> tuple[str, 
     path = workspace.home / wanted.out
     if not _NEW.fullmatch(wanted.out):
         raise BadArgument(
-            f"{wanted.out!r} is no name for a folder.", hint="Use letters, digits, dots and dashes.", code="bad-name"
+            f"{wanted.out!r} is not a name for a folder.", hint="Use letters, digits, dots and dashes.", code="bad-name"
         )
     if path.exists() or path.is_symlink():
         raise Conflict(f"{workspace.name(path)} exists.", hint="Choose another name, or resume it.", code="exists")
@@ -129,7 +129,7 @@ def _begin_command(wanted: JobSpecification, places: dict[str, str], workspace: 
         yield from ("network", "run", str(network))
         for name, where in places.items():
             if not re.fullmatch(r"\w+", name):
-                raise BadArgument(f"{name!r} is no source.", hint="Use the names of the network.", code="bad-name")
+                raise BadArgument(f"{name!r} is not a source.", hint="Use names of the network.", code="bad-name")
             yield from ("--input", f"{name}={where}")
         yield from option("--rate", wanted.rate)
         yield from option("--parallel", wanted.parallel)

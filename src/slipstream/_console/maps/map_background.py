@@ -56,7 +56,7 @@ def pack_roads(folder: Path) -> bytes:
     sizes = np.diff(network.shape)[once].astype(np.int64)
     if sizes.sum() > MOST_CORNERS:
         raise BadArgument(
-            f"{folder.name} has {int(sizes.sum()):,} corners of streets; the page draws {MOST_CORNERS:,}.",
+            f"{folder.name} has {int(sizes.sum()):,} corners of streets; the page draws at most {MOST_CORNERS:,}.",
             hint="Import a part of it: slipstream roads import FILE --within BOX",
             code="too-large",
         )

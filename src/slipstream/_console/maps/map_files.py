@@ -43,8 +43,8 @@ def read_dropped(name: str, content: bytes, crs: str = "") -> Positions:
 
 def _refuse_size(file: str, rows: int) -> BadArgument:
     return BadArgument(
-        f"{file} has {rows:,} rows; the map shows {MOST_POSITIONS:,} of a file, and 1 GB unpacked.",
-        hint="Build trips of it, which the map shows in parts: slipstream trajectories build FILE --out DATA",
+        f"{file} has {rows:,} rows; the map shows files of at most {MOST_POSITIONS:,} rows and 1 GB unpacked.",
+        hint="Build trips from it, which the map shows in parts: slipstream trajectories build FILE --out DATA",
         code="too-large",
     )
 

@@ -122,7 +122,7 @@ class Decoding:
         for name, place in self.places.items():
             if place.unit and self.schema[name] not in ("integer", "float"):
                 raise BadArgument(
-                    f"--columns {name}={self.columns[name]}: {name} is {self.schema[name]}, a time is a number.",
+                    f"--columns {name}={self.columns[name]}: {name} is {self.schema[name]}, but a time is a number.",
                     code="bad-type",
                 )
             if known is not None and place.field not in known:

@@ -66,7 +66,7 @@ def check(lock: RemotePath) -> None:
     if str(lock) in _lost:
         raise Unavailable(
             f"{lock.parent}: another process has taken over this job.",
-            hint=f"This one was not heard of for {LEASE_S:.0f} s. Nothing is lost. Run one job per folder.",
+            hint=f"This one had not renewed its lock for {LEASE_S:.0f} s. Nothing is lost. Run one job per folder.",
             code="job-running",
         )
 

@@ -230,7 +230,7 @@ def _check_past(settings: Settings, *, named: bool) -> None:
         )
     if named:
         raise BadArgument(
-            f"{asked}: vehicles of a run have numbers, this feed has text ids.",
+            f"{asked}: vehicles of a run have numbers, but this feed has text ids.",
             hint="Leave it out.",
             code="conflicting-options",
         )

@@ -38,7 +38,7 @@ def _squish(trip: MPoints, vertices: Floats) -> Result:
 
 @operator(types.MPOINT, seconds=positive)
 def _resample(trip: MPoints, seconds: Floats) -> Result:
-    """The positions every ``seconds`` from the begin of each sequence, and at its end."""
+    """The positions every ``seconds`` from the start of each sequence, and at its end."""
     return editing.sampled(trip, _at_least_one(seconds))
 
 

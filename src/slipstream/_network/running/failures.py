@@ -44,7 +44,7 @@ def _failure(network: Network, folder: Path | None, error: Exception, again: str
     if not causes:
         what = re.sub(r"\[STREAM_FAILED\].*?terminated with exception: ", "", str(error)).splitlines()[0][:300]
         return Unavailable(f"network {network.name} stopped: {what}", hint=again, code="task-failed")
-    fixed = f" If you fixed a function: {again}" if folder else ""
+    fixed = f" If you fixed only a function, keep the folder. {again}" if folder else ""
     return BadInput(
         f"network {network.name} stopped: {causes[-1][:300]}",
         hint=f"Fix the expression, the function or the tuples, and run it in another folder.{fixed}",

@@ -68,7 +68,7 @@ def read_nested_list(path: Path) -> list[Any]:
             stack[-1].append(_parse_atom(word))
     if len(stack) != 1 or not stack[0]:
         raise BadInput(
-            f"{path}: truncated, {len(stack) - 1} brackets are open.",
+            f"{path}: truncated: {len(stack) - 1} brackets are open.",
             hint="Export the object again.",
             code="unreadable-file",
         )

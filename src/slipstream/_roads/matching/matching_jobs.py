@@ -34,7 +34,7 @@ def read_trips(trips: Path, roads: Path) -> Callable[[SparkSession], DataFrame]:
     in_degrees = _has_degrees(trips)
     if in_degrees and plane is None:
         raise BadInput(
-            f"{trips}: positions in degrees, but nobody knows where on the globe {roads} is.",
+            f"{trips}: positions in degrees, but the place of {roads} on the globe is unknown.",
             hint="Import the roads with --centre LON,LAT, or give positions in their metres.",
             code="bad-coordinates",
         )

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from slipstream._errors import BadArgument
 from slipstream._moving import types
+from slipstream._moving.analysing import drop_function
 from slipstream._moving.space.systems import WGS84, System, require_metric
 from slipstream._spark import workers
 from slipstream._trajectories.cutting import trip_rules
@@ -121,4 +122,5 @@ def register(spark: SparkSession) -> None:
 
     workers.use_this_python()
     function: Any = arrow_udtf(Trajectories, returnType=RETURNS)
+    drop_function(spark, NAME)
     spark.udtf.register(NAME, function)

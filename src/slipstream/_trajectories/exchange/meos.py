@@ -46,7 +46,7 @@ def common_system(where: str, srids: set[int]) -> str:
     if len(srids) > 1:
         raise BadInput(
             f"{where}: trips in several reference systems: {', '.join(map(str, sorted(srids)))}.",
-            hint="Read those of each system alone.",
+            hint="Read the trips of each system separately.",
             code="bad-coordinates",
         )
     srid = srids.pop() if srids else 0

@@ -165,7 +165,7 @@ def _write(
     converted: Iterator[pa.RecordBatch] = (convert(batch) for batch in batches if batch.num_rows)
     first = next(converted, None)
     if first is None:
-        raise BadInput("There are no trips to export.", hint="Choose others.", code="empty-input")
+        raise BadInput("There are no trips to export.", hint="Select at least one.", code="empty-input")
     schema = first.schema.with_metadata(footer)
     with atomic_write(out) as file, pq.ParquetWriter(file, schema, compression="zstd") as writer:
         writer.write_batch(first.replace_schema_metadata(footer))

@@ -182,7 +182,7 @@ class Dwelling(_AtZone):
         """The columns of the input."""
         self._require(tuples)
         if self.every:
-            raise BadInput("dwelling: a stay has no end at `every`.", hint="Leave it out.", code="conflicting-options")
+            raise BadInput("dwelling: `every` cannot be given.", hint="Leave it out.", code="conflicting-options")
         return {"out": tuples}
 
     def fresh(self, tuples: Schema) -> State:

@@ -120,7 +120,7 @@ class Match(Operator):
 
         if not read_report(Path(self.roads))["srid"]:
             raise BadInput(
-                f"match: {self.roads}: nobody knows where on the globe these roads are.",
+                f"match: {self.roads}: the place of these roads on the globe is unknown.",
                 hint="Import them with --centre LON,LAT, or give positions in their metres.",
                 code="bad-coordinates",
             )

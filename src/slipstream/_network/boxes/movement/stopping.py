@@ -116,7 +116,7 @@ class Stopping(Tracks):
         """The tuples, with columns."""
         self._require(tuples)
         if self.every:
-            raise BadInput("stopping: a stop has no end at `every`.", hint="Leave it out.", code="conflicting-options")
+            raise BadInput("stopping: `every` cannot be given.", hint="Leave it out.", code="conflicting-options")
         if not self.metres >= 0 or not self.least >= 0:
             raise BadInput("stopping: metres or least is negative.", hint="Give 0 or more.", code="out-of-range")
         for column in ("since", "until"):
