@@ -52,7 +52,7 @@ class TripRules:
         """Return the rules that a gap and a greatest speed mean, as people write them.
 
         >>> TripRules.parse("5 minutes", "90 km/h")
-        Rules(gap=300000000, max_speed=25.0)
+        TripRules(gap=300000000, max_speed=25.0)
         """
         return cls(round(seconds(gap, "gap") * MICROS), parse_speed(max_speed))
 
