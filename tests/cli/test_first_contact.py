@@ -43,6 +43,8 @@ SAID = {
     "name": "stops",
     "point": "crossings",
     "query": "1",
+    "age": "30 days",
+    "id_": "7",
     "schema": "CREATE CUBOID stock (stock_id INT KEY, price AST(10))",
 }
 #: folders that commands may find there already: what they write into is theirs by its name

@@ -15,8 +15,7 @@ import pytest
 
 from slipstream._errors import BadArgument, BadInput, Unavailable
 from slipstream._io import outputs
-from slipstream._io.outputs import Outputs
-from slipstream._runtime import leases
+from slipstream._io.outputs import Outputs, leases
 from slipstream._tools.files.locations import to_path
 from slipstream._tools.files.remote_paths import RemotePath
 from slipstream._tools.processes.failpoints import OUTPUT_POINTS
@@ -94,6 +93,17 @@ def test_a_lock_is_held_by_one_and_taken_from_the_dead(folder: RemotePath) -> No
     lock.write_bytes(dead)
     with leases.hold(lock):
         leases.check(lock)
+
+
+def test_a_process_that_lost_its_lock_commits_nothing(folder: RemotePath) -> None:
+    lock = folder / leases.LOCK
+    with leases.hold(lock):
+        mine = Outputs(folder, "job")
+        commit(folder, 0, mine)
+        lock.write_bytes(b"another's")
+        with pytest.raises(Unavailable, match="taken over"):
+            commit(folder, 1, mine)
+        check(folder, 1)
 
 
 @pytest.mark.long

@@ -236,6 +236,11 @@ class OpenTrips:
     def __post_init__(self) -> None:
         self.movers, self.points = Fragment(self.rule.mover), PointTable(self.rule.point)
 
+    @property
+    def nbytes(self) -> int:
+        """The memory it occupies."""
+        return self.movers.nbytes + self.points.room.nbytes
+
     def take(self, points: Rows, *, last: bool = False) -> tuple[Ended, Bytes]:
         """Add points, in time order per mover; return the trips that ended, and the rule's verdicts.
 

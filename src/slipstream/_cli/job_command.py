@@ -133,7 +133,6 @@ def forget(
 
     `slipstream job forget border --id s1 --column soldier`
     """
-    from slipstream._linear_road.job.answer_erasure import erase_from_texts
     from slipstream._runtime import erasure
 
     if not id_.strip():
@@ -142,6 +141,8 @@ def forget(
     names = _find_pseudonyms(id_, pseudonyms) if pseudonyms else [id_]
     with erasure.locked(folder):
         erasure.check_erasable(folder, end_job=end_job)
+        from slipstream._linear_road.job.answer_erasure import erase_from_texts
+
         erasure.end_job(folder)
         for name in names:
             removed["lines_of_text"] += erase_from_texts(folder, name)

@@ -22,7 +22,7 @@ _MOST = 500
 
 
 @dataclass
-class _Answer:
+class _SharedAnswer:
     lock: Lock = field(default_factory=Lock)
     body: bytes = b""
     made: float = float("-inf")
@@ -32,7 +32,7 @@ class SharedAnswers:
     """Answers by what was asked."""
 
     def __init__(self) -> None:
-        self._answers: dict[tuple[Any, ...], _Answer] = {}
+        self._answers: dict[tuple[Any, ...], _SharedAnswer] = {}
         self._lock = Lock()
 
     def get(self, asked: tuple[Any, ...], make: Callable[[], bytes]) -> bytes:
@@ -45,7 +45,7 @@ class SharedAnswers:
         with self._lock:
             if len(self._answers) >= _MOST:
                 self._answers.clear()
-            answer = self._answers.setdefault(asked, _Answer())
+            answer = self._answers.setdefault(asked, _SharedAnswer())
         with answer.lock:
             if time.monotonic() - answer.made > _FRESH_S:
                 answer.body = make()

@@ -16,7 +16,8 @@ from slipstream._errors import BadArgument, Unavailable
 from slipstream._io.control_file import PAUSE
 from slipstream._io.outputs import CHECKPOINT, check_journal, check_tables, last_batch
 from slipstream._io.outputs.journal import last_in_checkpoint
-from slipstream._runtime.job import CONTROL, LOCK, JobFile, control, lock_folder
+from slipstream._io.outputs.leases import LOCK
+from slipstream._runtime.job import CONTROL, JobFile, control, lock_folder
 from slipstream._runtime.watching.status import FILE as STATUS
 from slipstream._tools.files.staging import staged_folder
 from slipstream._tools.progress import say

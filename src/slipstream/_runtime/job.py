@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING, Any
 
 from slipstream._errors import MALFORMED, BadArgument, BadInput
 from slipstream._io.control_file import RUN, Control
-from slipstream._io.outputs import CHECKPOINT, COMPACT_EVERY, check_journal, compact_in_background, last_batch
-from slipstream._runtime import leases
+from slipstream._io.outputs import CHECKPOINT, COMPACT_EVERY, check_journal, compact_in_background, last_batch, leases
+from slipstream._io.outputs.leases import LOCK
 from slipstream._runtime.watching import status as statuses
 from slipstream._runtime.watching.exporter import exporting
 from slipstream._runtime.watching.following import FollowedJob
@@ -49,7 +49,7 @@ from slipstream._tools.strict_json import decode_as, parse_json
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-FILE, CONTROL, LOCK = "job.json", "control", ".lock"
+FILE, CONTROL = "job.json", "control"
 #: files that identify a folder of version 0.1, which had one layout per kind of job
 _OLD = ("checkpoint/engine.json", "state.json", "network.yaml", "snapshot/fragments.json")
 _SAME = "Resume it with the same settings, or start again in another --out folder."

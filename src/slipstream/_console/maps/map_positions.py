@@ -62,9 +62,9 @@ class Positions:
 def mercator(lon: Any, lat: Any) -> tuple[Floats, Floats]:
     """Project degrees to Web Mercator (EPSG:3857).
 
-    >>> x, y = mercator([0.0, 180.0], [0.0, 45.0])
+    >>> x, y = mercator([90.0, 180.0], [-45.0, 45.0])
     >>> x.round(2).tolist(), y.round(2).tolist()
-    ([0.0, 20037508.34], [0.0, 5621521.49])
+    ([10018754.17, 20037508.34], [-5621521.49, 5621521.49])
     """
     lat_ = np.radians(np.clip(np.asarray(lat, float), -_NORTHMOST, _NORTHMOST))
     return RADIUS * np.radians(np.asarray(lon, float)), RADIUS * np.log(np.tan(math.pi / 4 + lat_ / 2))

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from slipstream._errors import BadArgument, BadInput
-from slipstream._io.outputs import journal
+from slipstream._io.outputs import journal, leases
 from slipstream._io.outputs.data_files import FOLDER, Written, discard, stored_schema
 from slipstream._io.outputs.delta_tables import OutputTable
 from slipstream._io.outputs.journal import JOURNAL, RESCUE, Batch, InDoubt
-from slipstream._tools.files.remote_paths import for_arrow
+from slipstream._tools.files.remote_paths import RemotePath, for_arrow
 from slipstream._tools.processes.failpoints import failpoint
 
 _FILE = re.compile(r"(\d{12})-[0-9a-f]{32}\.parquet")
@@ -81,6 +81,8 @@ class Outputs:
                 code="damaged-output",
             )
         failpoint("outputs.before-commit")
+        if isinstance(self.folder, RemotePath):
+            leases.verify(self.folder / leases.LOCK)
         rows = self._append(parts, batch)
         failpoint("outputs.after-tables")
         committed_ms = time.time_ns() // 1_000_000

@@ -63,6 +63,10 @@ class KeptTrips:
     def publish(self, snapshot: Path, number: int, batch: int) -> None:
         """Open trips are not published."""
 
+    def measure(self) -> tuple[int, int]:
+        """The points of open trips, and the bytes they take."""
+        return len(self.open.points), self.open.nbytes
+
 
 @register
 @dataclass(frozen=True)

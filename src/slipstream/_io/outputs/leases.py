@@ -23,12 +23,15 @@ from slipstream._tools.files.remote_paths import RemotePath
 from slipstream._tools.processes.background import Ended, background_task
 from slipstream._tools.strict_json import parse_json
 
+#: the lock in the folder of a job
+LOCK = ".lock"
 #: seconds between renewals, and after which a lock belongs to nobody
 RENEW_S, LEASE_S = 10.0, 60.0
 #: seconds after which a lock that was taken from another is looked at again
 _SETTLE_S = 1.0
 
-#: locks that this process has lost to another
+#: what this process wrote into the locks that it holds, and the locks that it has lost to another
+_held: dict[str, bytes] = {}
 _lost: set[str] = set()
 
 
@@ -38,6 +41,7 @@ def hold(lock: RemotePath) -> Iterator[None]:
     mine = _describe_process()
     _acquire(lock, mine)
     _lost.discard(str(lock))
+    _held[str(lock)] = mine
 
     def renew(ended: Ended) -> None:
         while not ended.wait(RENEW_S):
@@ -51,6 +55,7 @@ def hold(lock: RemotePath) -> Iterator[None]:
         with background_task(renew):
             yield
     finally:
+        _held.pop(str(lock), None)
         with suppress(OSError):
             if _is_ours(lock, mine):
                 lock.unlink(missing_ok=True)
@@ -64,6 +69,17 @@ def check(lock: RemotePath) -> None:
             hint=f"This one was not heard of for {LEASE_S:.0f} s. Nothing is lost. Run one job per folder.",
             code="job-running",
         )
+
+
+def verify(lock: RemotePath) -> None:
+    """Look whether this process still has the lock that it holds; raise an error if another has taken it.
+
+    A machine that stood still may have lost it without knowing: a batch is committed only after another look.
+    """
+    mine = _held.get(str(lock))
+    if mine is not None and not _is_ours(lock, mine):
+        _lost.add(str(lock))
+        check(lock)
 
 
 def _acquire(lock: RemotePath, mine: bytes) -> None:
