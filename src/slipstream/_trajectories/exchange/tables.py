@@ -143,7 +143,7 @@ def write_geoparquet(batches: Batches, crs: str, out: Path) -> None:
 def write_geometry(batches: Batches, crs: str, out: Path) -> None:
     """Write the path of each trip as Parquet's own type GEOMETRY, its times and bounds as columns."""
     system = System.parse(crs) if crs else None
-    # Spark reads codes only; a system without a code has only its definition
+    # a code, as Spark writes it: its reader refuses definitions
     kind = _Wkb(json.dumps({"crs": system.name if system.srid else system.to_json()} if system else {}))
 
     def convert(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -322,9 +322,7 @@ def _read_mfjson(spark: SparkSession, source: Input) -> DataFrame:
 
 def _read_gtfs(spark: SparkSession, source: Input) -> DataFrame:
     gtfs_messages()
-    schema = (
-        "id string, time string, lon double, lat double, route string, trip string, speed double, bearing double"
-    )
+    schema = "id string, time string, lon double, lat double, route string, trip string, speed double, bearing double"
     return _read_whole_files(spark, source, schema, gtfs_rows)
 
 
