@@ -99,6 +99,7 @@ def test_no_plan_compares_all_with_all(spark, street):
     [
         (lambda t: ss.near(t, distance="wide"), "not a distance"),
         (lambda t: ss.near(t, distance=-1), "not a distance"),
+        (lambda t: ss.near(t, distance="1e400"), "not a distance"),
         (lambda t: ss.near(t, distance=1, duration=-1), "0 or more seconds"),
         (lambda t: ss.near(t, distance=1, duration="soon"), "not a duration"),
         (lambda t: ss.near(t, distance=1, id="vin"), "first has no column vin"),

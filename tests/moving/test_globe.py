@@ -89,5 +89,7 @@ def test_a_query_is_checked_as_a_whole(both, spark):
     good = spark.sql("SELECT travelled(Trip) AS metres FROM here UNION ALL SELECT travelled(Trip) FROM there")
     assert sf.check_systems(good) is good
     named = here.alias("a").join(there.alias("b"), "id").select(sf.distance(F.col("a.Trip"), F.col("b.Trip")))
-    with pytest.raises(BadArgument, match="different reference systems"):
+    with pytest.raises(BadArgument, match=r"^distance: columns of different reference systems"):
         sf.check_systems(named)
+    with pytest.raises(BadArgument, match=r"^union of Trip: columns of different reference systems"):
+        sf.check_systems(here.unionAll(there))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from datetime import UTC, datetime
 from typing import Any
@@ -169,7 +170,8 @@ def test_degrees_in_columns_of_metres_are_refused(spark):
         ({"to": "EPSG:4326"}, "not metres in a plane"),
         ({"crs": 25833, "lon": "lon", "lat": "lat"}, "not in degrees"),
         ({"gap": "soon"}, "not a duration"),
-        ({"gap": 0}, "gap: not above 0"),
+        ({"gap": 0}, "gap: not a time above 0"),
+        ({"gap": math.nan}, "gap: not a time above 0"),
         ({"max_speed": "fast"}, "not a speed"),
         ({"max_speed": -1}, "not above 0"),
         ({"time_zone": "Berlin"}, "not a time zone"),

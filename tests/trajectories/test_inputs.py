@@ -63,6 +63,9 @@ def test_parquet_and_delta_as_of_a_version(spark, tmp_path: Path):
     assert len(only_trip(ss.trajectories(tmp_path / "delta", as_of=0)).t) == 1
     with pytest.raises(BadInput, match="delta"):
         ss.trajectories(tmp_path / "delta", as_of=7)
+    with pytest.raises(BadInput, match="its first version is of"):
+        ss.trajectories(tmp_path / "delta", as_of="1999-01-01")
+    assert len(only_trip(ss.trajectories(tmp_path / "delta", as_of="2999-01-01")).t) == 2
     with pytest.raises(BadArgument, match="only Delta tables have versions"):
         ss.trajectories(tmp_path / "parquet", as_of=0)
 
@@ -102,11 +105,13 @@ def feed(*vehicles: tuple[str, int, float]) -> bytes:
 
 def test_feeds_of_gtfs_realtime(spark, tmp_path: Path):
     (tmp_path / "1.pb").write_bytes(feed(("bus", 1_777_881_600, 13.5), ("", 0, 13.25)))
-    (tmp_path / "2.pb").write_bytes(feed(("bus", 1_777_881_660, 13.625)))
+    (tmp_path / "2.pb").write_bytes(feed(("bus", 1_777_881_660, 13.625), ("in ms", 1_777_881_660_000, 13.625)))
     trips = ss.trajectories(tmp_path, keep=["route"])
     rows = {row["id"]: row for row in trips.to_spark(spark).collect()}
     assert {name: len(row["Trip"]["t"]) for name, row in rows.items()} == {"bus": 2, "1": 1}
     assert rows["bus"]["route"] == "M4"
+    assert trips.counts["rejects: unreadable time"] == 1
+    assert trips.rejects.first()["given"] == "1777881660000, 13.625, 52.5"
 
 
 def test_ais_columns_by_mapping(spark, tmp_path: Path):

@@ -43,11 +43,20 @@ def check_systems(frame: DataFrame) -> DataFrame:
     """
     plan: Any = frame._jdf.queryExecution().analyzed()
     for node in _walk(plan):
+        if node.getClass().getSimpleName() == "Union":
+            _refuse_union(node)
         for expression in _each(node.expressions()):
             for part in _walk(expression):
                 if part.getClass().getSimpleName() == "PythonUDF":
                     refuse_mixed_expressions(part.name(), (part,))
     return frame
+
+
+def _refuse_union(node: Any) -> None:
+    """Refuse a union of columns of different systems: Spark calls all of its rows' by the system of the first table."""
+    tables = [list(_each(child.output())) for child in _each(node.children())]
+    for columns in zip(*tables, strict=True):
+        _refuse(f"union of {columns[0].name()}", {system for one in columns for system in _read(one.metadata())})
 
 
 def _refuse(name: str, systems: set[str]) -> None:

@@ -332,7 +332,7 @@ IN_SQL = {
 }
 
 
-def _arrow_udf(call: Callable[..., pa.Array], arity: int, returns: str) -> Any:
+def _arrow_udf(name: str, call: Callable[..., pa.Array], arity: int, returns: str) -> Any:
     from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
 
     def one(a: pa.Array) -> pa.Array:
@@ -346,6 +346,7 @@ def _arrow_udf(call: Callable[..., pa.Array], arity: int, returns: str) -> Any:
 
     # Spark inspects the number of parameters, so the function must have as many as the operator
     function = (one, two, three)[arity - 1]
+    function.__name__ = name  # Spark's name for it in plans and columns
     function.__annotations__ = dict.fromkeys((*"abc"[:arity], "return"), pa.Array)
     return arrow_udf(function, _spark_type(returns))
 
@@ -408,5 +409,5 @@ def _make_function(name: str) -> Callable[..., Column]:
         function = next(function for function in FUNCTIONS if function.name == name)
         returns, call, arity = function.returns, function, function.arity
     workers.use_this_python()
-    made: Callable[..., Column] = _arrow_udf(call, arity, returns.sql)
+    made: Callable[..., Column] = _arrow_udf(name, call, arity, returns.sql)
     return made

@@ -200,14 +200,15 @@ def parse_metres(distance: Distance) -> float:
     Write a number of metres, or "30 m", "1.5 km", "100 ft", "2 mi", "5 nmi".
     """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*([a-z ]*?)\s*", str(distance).lower())
-    if not found or found[2] not in _METRES or isinstance(distance, bool):
+    metres = float(found[1]) * _METRES.get(found[2], math.nan) if found else math.nan
+    if not math.isfinite(metres) or isinstance(distance, bool):
         raise BadArgument(
             f"distance {distance!r}: not a distance.",
             hint='Write a number of metres, or "30 m", "1.5 km", "100 ft", "2 mi", "5 nmi".',
             code="malformed-value",
             found=distance,
         )
-    return float(found[1]) * _METRES[found[2]]
+    return metres
 
 
 def _parse_micros(duration: Duration) -> int:

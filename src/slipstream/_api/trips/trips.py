@@ -212,7 +212,7 @@ class Trips:
                 rows = rows.where(condition)
             except (AnalysisException, IllegalArgumentException, ParseException) as error:
                 raise BadArgument(
-                    f"where({condition!r}): {str(error).splitlines()[0]}",
+                    f"where({condition!r}): {str(error).strip().splitlines()[0]}",
                     hint=f"Columns: {', '.join(rows.columns)}.",
                     code="bad-expression",
                 ) from None

@@ -58,6 +58,8 @@ def _refused(what: str, where: str, reason: str) -> BadInput:
 
 def checked(shape: Any, what: str, where: str) -> Any:
     """Return a shape of Shapely in two dimensions; refuse another kind and what is invalid."""
+    if not isinstance(shape, shapely.Geometry):
+        raise _refused(what, where, f"a {type(shape).__name__}")
     if shape.geom_type not in _KINDS[what]:
         raise _refused(what, where, f"a {shape.geom_type}")
     if not shape.is_valid:

@@ -54,11 +54,13 @@ class TripRules:
         >>> TripRules.parse("5 minutes", "90 km/h")
         TripRules(gap=300000000, max_speed=25.0)
         """
-        return cls(round(seconds(gap, "gap") * MICROS), parse_speed(max_speed))
+        length = seconds(gap, "gap")
+        # no number of microseconds is infinite or NaN
+        return cls(round(length * MICROS) if math.isfinite(length) else 0, parse_speed(max_speed))
 
     def __post_init__(self) -> None:
         if self.gap <= 0:
-            raise BadArgument("gap: not above 0.", hint='For example gap="5 minutes".', code="out-of-range")
+            raise BadArgument("gap: not a time above 0.", hint='For example gap="5 minutes".', code="out-of-range")
         if not self.max_speed > 0:
             raise BadArgument(
                 f"max_speed {self.max_speed:g}: not above 0.",

@@ -142,7 +142,9 @@ def write_geoparquet(batches: Batches, crs: str, out: Path) -> None:
 
 def write_geometry(batches: Batches, crs: str, out: Path) -> None:
     """Write the path of each trip as Parquet's own type GEOMETRY, its times and bounds as columns."""
-    kind = _Wkb(json.dumps({"crs": System.parse(crs).to_json()} if crs else {}))
+    system = System.parse(crs) if crs else None
+    # a code, as Spark writes it: its reader refuses definitions
+    kind = _Wkb(json.dumps({"crs": system.name if system.srid else system.to_json()} if system else {}))
 
     def convert(batch: pa.RecordBatch) -> pa.RecordBatch:
         plain = _to_paths(batch)

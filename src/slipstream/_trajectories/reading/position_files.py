@@ -179,7 +179,7 @@ def _delta(place: Path, version: int | str | None) -> Any:
     try:
         table = DeltaTable(str(place))
         if version is not None:
-            table.load_as_version(int(version) if str(version).isdigit() else _instant(str(version)))
+            table.load_as_version(int(version) if str(version).isdigit() else _find_instant(table, str(version)))
     except (DeltaError, *MALFORMED, OSError) as error:
         raise BadInput(
             f"{place}: {str(error).splitlines()[0]}",
@@ -195,11 +195,16 @@ def _delta(place: Path, version: int | str | None) -> Any:
     return table
 
 
-def _instant(text: str) -> datetime:
+def _find_instant(table: Any, text: str) -> datetime:
+    """Return an instant at which a Delta table has a version; the library would take the first one for any earlier."""
     from datetime import UTC
 
     found = datetime.fromisoformat(text)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    instant = found if found.tzinfo else found.replace(tzinfo=UTC)
+    first = min((entry["timestamp"] for entry in table.history() if "timestamp" in entry), default=0)
+    if instant.timestamp() * 1000 < first:
+        raise ValueError(f"its first version is of {datetime.fromtimestamp(first / 1000, UTC).isoformat()}")
+    return instant
 
 
 def read_frame(spark: SparkSession, source: Input) -> DataFrame:
@@ -317,9 +322,7 @@ def _read_mfjson(spark: SparkSession, source: Input) -> DataFrame:
 
 def _read_gtfs(spark: SparkSession, source: Input) -> DataFrame:
     gtfs_messages()
-    schema = (
-        "id string, time timestamp, lon double, lat double, route string, trip string, speed double, bearing double"
-    )
+    schema = "id string, time string, lon double, lat double, route string, trip string, speed double, bearing double"
     return _read_whole_files(spark, source, schema, gtfs_rows)
 
 
@@ -328,7 +331,7 @@ def _read_whole_files(
 ) -> DataFrame:
     """Files that are parsed as a whole, in Spark's tasks."""
     names = [part.split()[0] for part in schema.split(", ")]
-    kinds = {"string": pa.string(), "double": pa.float64(), "timestamp": pa.timestamp("us", tz="UTC")}
+    kinds = {"string": pa.string(), "double": pa.float64()}
     columns = pa.schema([(part.split()[0], kinds[part.split()[1]]) for part in schema.split(", ")])
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -392,8 +395,6 @@ def gtfs_messages() -> Any:
 
 def gtfs_rows(path: str, content: bytes) -> list[tuple[Any, ...]]:
     """Return the vehicle positions of a feed; a vehicle without a time of its own has that of the feed."""
-    from datetime import UTC
-
     from google.protobuf.message import DecodeError
 
     feed = gtfs_messages().FeedMessage()
@@ -415,7 +416,7 @@ def gtfs_rows(path: str, content: bytes) -> list[tuple[Any, ...]]:
         rows.append(
             (
                 one.vehicle.id or entity.id,
-                datetime.fromtimestamp(seconds, UTC) if seconds else None,
+                _write_time(seconds) if seconds else None,
                 place.longitude if place else None,
                 place.latitude if place else None,
                 one.trip.route_id or None,
@@ -425,3 +426,13 @@ def gtfs_rows(path: str, content: bytes) -> list[tuple[Any, ...]]:
             )
         )
     return rows
+
+
+def _write_time(seconds: int) -> str:
+    """Return seconds since 1970 as text; a number that is no year's, such as milliseconds, stays as it is."""
+    from datetime import UTC
+
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat()
+    except (ValueError, OverflowError, OSError):
+        return str(seconds)
