@@ -17,7 +17,8 @@ FROM docker.io/library/debian:12-slim
 RUN apt-get update \
  && apt-get install -y --no-install-recommends python3 openjdk-17-jre-headless tini procps \
  && rm -rf /var/lib/apt/lists/* \
- && useradd --create-home --uid 10001 slipstream
+ && useradd --create-home --uid 10001 slipstream \
+ && install --directory --owner slipstream --group slipstream /slipstream
 COPY --from=build /opt/slipstream /opt/slipstream
 COPY scripts/healthcheck.py /usr/local/bin/healthcheck
 ENV PATH=/opt/slipstream/bin:$PATH \
@@ -25,8 +26,8 @@ ENV PATH=/opt/slipstream/bin:$PATH \
     NUMBA_CACHE_DIR=/home/slipstream/.cache/numba
 RUN ln -s "$(dirname "$(dirname "$(readlink -f "$(command -v java)")")")" /usr/lib/jvm/default
 USER slipstream
-WORKDIR /work
-VOLUME /work
+WORKDIR /slipstream
+VOLUME /slipstream
 # a job with --metrics 9105, or a console, whichever this container runs
 HEALTHCHECK --interval=30s --timeout=5s --start-period=90s \
   CMD ["python3", "/usr/local/bin/healthcheck"]
