@@ -141,3 +141,9 @@ def test_the_copy_of_a_job_that_does_not_run_is_the_whole_folder(slipstream: Sli
     assert files - copied == {Path(STATUS), Path(".lock")}
     assert slipstream("job", "backup", out, tmp_path / "copy").code == 2
     assert slipstream("job", "backup", tmp_path / "nowhere", tmp_path / "other").code == 2
+
+
+def test_a_key_is_forgotten_when_its_command_ends(slipstream: Slipstream, tmp_path: Path) -> None:
+    (tmp_path / "key").write_bytes(b"k" * 32)
+    slipstream("archive", tmp_path / "none.dat", "--out", tmp_path / "out", "--pseudonyms", tmp_path / "key")
+    assert pseudonyms.choose({"id": "text"}, "none.dat") is None

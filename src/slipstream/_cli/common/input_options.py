@@ -5,7 +5,6 @@ A command has each of them as a parameter, because Typer reads signatures, and p
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,7 +17,6 @@ from slipstream._io.kafka_client import Topic, read_settings
 if TYPE_CHECKING:
     from slipstream._io.named_feeds import Definition
 
-PSEUDONYMS = "slipstream._io.formats.pseudonyms"
 
 Input = Annotated[
     str,
@@ -81,11 +79,13 @@ def _set_columns(names: list[str] | None) -> list[str] | None:
     return names
 
 
-def _set_pseudonyms(file: Path | None) -> Path | None:
-    if file is not None or PSEUDONYMS in sys.modules:  # nobody else waits for its imports
+def _set_pseudonyms(context: typer.Context, file: Path | None) -> Path | None:
+    if file is not None:
         from slipstream._io.formats import pseudonyms
 
-        pseudonyms.use(pseudonyms.read_key(file) if file is not None else None, _chosen_columns)
+        pseudonyms.use(pseudonyms.read_key(file), _chosen_columns)
+        # what runs in this process after the command has nothing to do with its key
+        context.call_on_close(lambda: pseudonyms.use(None))
     return file
 
 
